@@ -1,0 +1,102 @@
+/**
+ * A recorded agent session, as every reader returns it.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Schema from "effect/Schema"
+
+/**
+ * The formats that can be read.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const FormatName = Schema.Literals([
+  "claude-code",
+  "openai-chat",
+  "openai-responses",
+  "anthropic-messages",
+  "codex",
+  "amplifier",
+  "prompt"
+])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type FormatName = typeof FormatName.Type
+
+/**
+ * What a provider billed for one response, in tokens, in four disjoint buckets: input that was not cached, input read
+ * from the cache, input written to it, and output.
+ *
+ * A bucket is absent when the file does not say; nothing is guessed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Usage {
+  readonly fresh?: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
+  readonly output?: number
+}
+
+/**
+ * Something a reader noticed that a person may want to know: a torn line, a duplicate, an orphan, what was left out.
+ *
+ * `line` counts from 1 and is 0 where the file is one JSON document.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Finding {
+  readonly kind: string
+  readonly line: number
+  readonly detail: string
+}
+
+/**
+ * A session in order, oldest message first; nothing the model was shown is left out silently.
+ *
+ * **Details**
+ *
+ * - `messages`: one `Prompt` message for each message of the wire. A response that was recorded in several lines is one
+ *   message. Results keep their position; those of calls that ran in parallel may share one tool message.
+ * - `usage`: by index into `messages`, of assistant messages only: what the request answered by it was billed.
+ * - `findings`: in the order of the file.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Session {
+  readonly file: string
+  readonly format: FormatName
+  readonly why: string
+  readonly model: string | undefined
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly usage: ReadonlyMap<number, Usage>
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/**
+ * Fails when a file cannot be read as a session: where it went wrong, and what was expected there.
+ *
+ * `line` counts from 1; 0 means the whole file. `field` is the path of the bad value, empty when there is none.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class FormatError extends Schema.TaggedError<FormatError>("effect-compaction/FormatError")("FormatError", {
+  file: Schema.String,
+  line: Schema.Natural,
+  field: Schema.String,
+  expected: Schema.String
+}) {
+  override get message() {
+    const place = this.line === 0 ? this.file : `${this.file}:${this.line}`
+    return this.field === "" ? `${place}: ${this.expected}` : `${place}: ${this.field}: ${this.expected}`
+  }
+}
