@@ -1,0 +1,77 @@
+/** Takes JSON apart; every failure names the file, the line and the path of the field. */
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Session from "../format/Session.ts"
+
+/** Where a value stands: `field` is its path from the record, `""` for the record itself. */
+export interface Place {
+  readonly file: string
+  readonly line: number
+  readonly field: string
+}
+
+export type Read<A> = Result.Result<A, Session.FormatError>
+
+/** The place of a member of the object or array at `place`. */
+export const at = (place: Place, key: string | number): Place => ({ ...place, field: path(place.field, key) })
+
+const path = (field: string, key: string | number): string =>
+  typeof key === "number" ? `${field}[${key}]` : field === "" ? key : `${field}.${key}`
+
+export const fail = (place: Place, expected: string): Read<never> =>
+  Result.fail(new Session.FormatError({ file: place.file, line: place.line, field: place.field, expected }))
+
+export const isObject = (value: Schema.Json | undefined): value is Schema.JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const isArray = (value: Schema.Json | undefined): value is Schema.JsonArray => Array.isArray(value)
+
+const kind = (value: Schema.Json | undefined): string =>
+  value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`
+
+const wrong = (place: Place, expected: string, value: Schema.Json | undefined): Read<never> =>
+  fail(place, `expected ${expected}, got ${kind(value)}`)
+
+export const object = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonObject> =>
+  isObject(value) ? Result.succeed(value) : wrong(place, "an object", value)
+
+export const array = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonArray> =>
+  isArray(value) ? Result.succeed(value) : wrong(place, "an array", value)
+
+export const string = (value: Schema.Json | undefined, place: Place): Read<string> =>
+  typeof value === "string" ? Result.succeed(value) : wrong(place, "a string", value)
+
+/** The member `key` as an object; `place` is that of the parent. */
+export const objectAt = (parent: Schema.JsonObject, key: string, place: Place): Read<Schema.JsonObject> => {
+  const value = parent[key]
+  return isObject(value) ? Result.succeed(value) : wrong(at(place, key), "an object", value)
+}
+
+/** The member `key` as an array; `place` is that of the parent. */
+export const arrayAt = (parent: Schema.JsonObject, key: string, place: Place): Read<Schema.JsonArray> => {
+  const value = parent[key]
+  return isArray(value) ? Result.succeed(value) : wrong(at(place, key), "an array", value)
+}
+
+/** The member `key` as a string; `place` is that of the parent. */
+export const stringAt = (parent: Schema.JsonObject, key: string, place: Place): Read<string> => {
+  const value = parent[key]
+  return typeof value === "string" ? Result.succeed(value) : wrong(at(place, key), "a string", value)
+}
+
+/** As {@link stringAt}, with `undefined` where the member is absent or null. */
+export const optionalStringAt = (parent: Schema.JsonObject, key: string, place: Place): Read<string | undefined> => {
+  const value = parent[key]
+  return value === undefined || value === null ? Result.succeed(undefined) : stringAt(parent, key, place)
+}
+
+/** The member `key` as a count of something, `undefined` where it is absent or null. */
+export const optionalCountAt = (parent: Schema.JsonObject, key: string, place: Place): Read<number | undefined> => {
+  const value = parent[key]
+  if (value === undefined || value === null) return Result.succeed(undefined)
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0
+    ? Result.succeed(value)
+    : typeof value === "number"
+    ? fail(at(place, key), "expected a whole number of at least 0")
+    : wrong(at(place, key), "a number", value)
+}
