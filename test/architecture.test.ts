@@ -1,0 +1,180 @@
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, normalize, relative } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/**
+ * A file imports from its own floor (without circles) and from lower ones. Files of `internal` have no row: each
+ * stands on the highest floor it imports from, and only its type imports may look up.
+ */
+const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
+  { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
+  { name: "measure", files: ["Estimator", "TokenMeter", "Budget"] },
+  { name: "decide", files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint"] },
+  {
+    name: "session",
+    files: [
+      "ContextManager",
+      "Summarizer",
+      "SpillStore",
+      "SessionLog",
+      "SessionStore",
+      "CompactionEvent",
+      "Tail",
+      "Conversations"
+    ]
+  },
+  { name: "edges", files: ["CompactedModel", "Policy", "format/*", "simulate/*"] },
+  { name: "barrel", files: ["index"] },
+  { name: "command line", files: ["cli/*"] }
+]
+
+/** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
+const packages: { readonly [folder: string]: ReadonlyArray<string> } = {
+  cli: ["effect", "@effect/platform-node"]
+}
+
+interface Import {
+  readonly specifier: string
+  readonly typeOnly: boolean
+}
+
+/** Every import and re-export of a source text; an import written in a comment begins with ` *` or `//` and is none. */
+const importsOf = (source: string): ReadonlyArray<Import> => [
+  ...Array.from(
+    source.matchAll(/^(?:import|export)\s+(type\s+)?(?:[\w\s*{},$]+\sfrom\s+)?"([^"]+)"/gm),
+    (match) => ({ typeOnly: match[1] !== undefined, specifier: match[2]! })
+  ),
+  ...Array.from(
+    source.replaceAll(/^\s*(?:\*|\/\/|\/\*).*$/gm, "").matchAll(/\bimport\("([^"]+)"\)/g),
+    (match) => ({ typeOnly: false, specifier: match[1]! })
+  )
+]
+
+const rowOf = (file: string): number =>
+  floors.findIndex(({ files }) =>
+    files.some((row) => row === file || (row.endsWith("/*") && file.startsWith(row.slice(0, -1))))
+  )
+
+/** What is wrong with a tree of sources, given as file name without `.ts` to text. */
+const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
+  const wrong: Array<string> = []
+  const graph = new Map<string, ReadonlyArray<{ readonly file: string; readonly typeOnly: boolean }>>()
+  for (const [file, source] of sources) {
+    const folder = file.includes("/") ? file.slice(0, file.indexOf("/")) : ""
+    const allowed = packages[folder] ?? ["effect"]
+    const edges: Array<{ readonly file: string; readonly typeOnly: boolean }> = []
+    for (const { specifier, typeOnly } of importsOf(source)) {
+      if (specifier.startsWith(".")) {
+        const target = normalize(join(dirname(file), specifier))
+        if (target === "../package.json") continue
+        if (!target.endsWith(".ts") || !sources.has(target.slice(0, -3))) {
+          wrong.push(`${file} imports ${specifier}, which is no file of src`)
+        } else edges.push({ file: target.slice(0, -3), typeOnly })
+      } else if (!allowed.some((name) => specifier.startsWith(`${name}/`))) {
+        wrong.push(`${file} imports ${specifier}; only modules of ${allowed.join(" and ")} may be imported here`)
+      }
+    }
+    graph.set(file, edges)
+    if (folder !== "internal" && rowOf(file) === -1) {
+      wrong.push(`${file} is on no floor: add it to the table of this test`)
+    }
+  }
+
+  // The type imports of an internal file look up freely; all other imports must end somewhere below.
+  const binding = (file: string) =>
+    (graph.get(file) ?? []).filter(({ typeOnly }) => !(typeOnly && file.startsWith("internal/")))
+
+  const done = new Set<string>()
+  const visit = (file: string, path: ReadonlyArray<string>): void => {
+    const start = path.indexOf(file)
+    if (start !== -1) {
+      wrong.push(`circle: ${[...path.slice(start), file].join(" -> ")}`)
+      return
+    }
+    if (done.has(file)) return
+    for (const target of binding(file)) visit(target.file, [...path, file])
+    done.add(file)
+  }
+  for (const file of graph.keys()) visit(file, [])
+
+  const floorOf = (file: string, seen: ReadonlySet<string> = new Set()): number => {
+    if (!file.startsWith("internal/")) return rowOf(file)
+    if (seen.has(file)) return 0
+    return Math.max(0, ...binding(file).map((target) => floorOf(target.file, new Set([...seen, file]))))
+  }
+  for (const file of graph.keys()) {
+    if (file.startsWith("internal/") || rowOf(file) === -1) continue
+    for (const target of binding(file)) {
+      const [from, to] = [floorOf(file), floorOf(target.file)]
+      if (to > from) {
+        wrong.push(`${file} (${floors[from]!.name}) imports ${target.file} (${floors[to]!.name}), which is above it`)
+      }
+    }
+  }
+  return wrong
+}
+
+describe("architecture", () => {
+  it("every import of src goes down", () => {
+    const root = fileURLToPath(new URL("../src", import.meta.url))
+    const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => /(?<!\.d)\.ts$/.test(name))
+    assert.isAbove(files.length, 0)
+    const sources = new Map(
+      files.map((name) =>
+        [relative(".", name).replaceAll("\\", "/").slice(0, -3), readFileSync(join(root, name), "utf8")] as const
+      )
+    )
+    assert.deepStrictEqual(violations(sources), [])
+  })
+
+  const cases: ReadonlyArray<readonly [string, { readonly [file: string]: string }, ReadonlyArray<string>]> = [
+    ["down and sideways", {
+      Budget: `import * as View from "./View.ts"\nimport * as Estimator from "./Estimator.ts"`,
+      Estimator: `import * as Effect from "effect/Effect"`,
+      View: ""
+    }, []],
+    ["up", { View: `import * as Budget from "./Budget.ts"`, Budget: "" }, [
+      "View (data) imports Budget (measure), which is above it"
+    ]],
+    ["up, types only", { View: `import type {\n  A\n} from "./Budget.ts"`, Budget: "" }, [
+      "View (data) imports Budget (measure), which is above it"
+    ]],
+    ["up, re-export", { View: `export * from "./format/Session.ts"`, "format/Session": "" }, [
+      "View (data) imports format/Session (edges), which is above it"
+    ]],
+    ["up through internal", {
+      View: `import { a } from "./internal/a.ts"`,
+      "internal/a": `import { b } from "./b.ts"`,
+      "internal/b": `import * as Ladder from "../Ladder.ts"`,
+      Ladder: ""
+    }, ["View (data) imports internal/a (decide), which is above it"]],
+    ["internal looks up for a type", {
+      View: `import { a } from "./internal/a.ts"`,
+      "internal/a": `import type * as View from "../View.ts"`
+    }, []],
+    ["circle", {
+      Stage: `import * as Rung from "./Rung.ts"`,
+      Rung: `import type * as Guard from "./Guard.ts"`,
+      Guard: `import * as Stage from "./Stage.ts"`
+    }, ["circle: Stage -> Rung -> Guard -> Stage"]],
+    ["no row", { Utils: "" }, ["Utils is on no floor: add it to the table of this test"]],
+    ["no such file", { View: `import "./Vieww.ts"` }, ["View imports ./Vieww.ts, which is no file of src"]],
+    ["a package of Node", { View: `import * as fs from "node:fs"` }, [
+      "View imports node:fs; only modules of effect may be imported here"
+    ]],
+    ["the barrel of effect", { View: `import { Effect } from "effect"` }, [
+      "View imports effect; only modules of effect may be imported here"
+    ]],
+    ["platform-node outside cli", {
+      "cli/main": `import * as NodeRuntime from "@effect/platform-node/NodeRuntime"`,
+      "format/Read": `import * as NodeRuntime from "@effect/platform-node/NodeRuntime"`
+    }, ["format/Read imports @effect/platform-node/NodeRuntime; only modules of effect may be imported here"]],
+    ["an example in a docstring", { View: `/**\n * import * as Budget from "./Budget.ts"\n */` }, []]
+  ]
+  for (const [name, tree, expected] of cases) {
+    it(`sees: ${name}`, () => {
+      assert.deepStrictEqual(violations(new Map(Object.entries(tree))), expected)
+    })
+  }
+})
