@@ -72,8 +72,9 @@ export const resultImage = (mediaType: string, data: string): Schema.JsonObject 
   return { type: "image", mediaType: inline?.mediaType ?? mediaType, data: inline?.data ?? data }
 }
 
-/** The value of a result made of blocks: the text itself where it is one text. */
+/** The value of a result made of blocks: the text itself where it is one text, no text where there is no block. */
 export const resultOf = (blocks: ReadonlyArray<Schema.JsonObject>): Schema.Json => {
+  if (blocks.length === 0) return ""
   const only = blocks.length === 1 ? blocks[0] : undefined
   return only !== undefined && only.type === "text" && typeof only.text === "string" ? only.text : blocks
 }
