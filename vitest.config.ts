@@ -13,6 +13,14 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
-    coverage: { provider: "v8", include: ["src/**/*.ts"], exclude: ["src/cli/main.ts"] }
+    // Property tests on a busy machine take seconds; nothing waits for a clock.
+    testTimeout: 30_000,
+    coverage: {
+      provider: "v8",
+      reporter: ["text-summary"],
+      include: ["src/**/*.ts"],
+      // The entry only starts the program: the package check runs it.
+      exclude: ["src/cli/main.ts"]
+    }
   }
 })

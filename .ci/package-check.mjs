@@ -1,0 +1,93 @@
+// Checks the package as its users get it: packs it, installs the tarball beside nothing but `effect`, imports every
+// public module, and starts the command line where not even `effect` is installed. Run it after a build.
+import { execFileSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { gzipSync } from "node:zlib"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+/** @type {string} */
+const self = manifest.name
+const work = mkdtempSync(join(tmpdir(), "package-check-"))
+
+/** @type {(command: string, args: ReadonlyArray<string>, cwd: string) => string} */
+const run = (command, args, cwd) => execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] })
+
+/** @type {(condition: boolean, message: string) => void} */
+const check = (condition, message) => {
+  if (condition) return
+  console.error(`package:check: ${message}`)
+  process.exitCode = 1
+}
+
+try {
+  const [packed] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", work], root))
+  const tarball = join(work, packed.filename)
+
+  // The command line, with nothing beside it.
+  const alone = join(work, "alone")
+  mkdirSync(alone)
+  run("tar", ["-xzf", tarball, "-C", alone], root)
+  const version = run(process.execPath, [join(alone, "package", manifest.bin[self]), "--version"], alone)
+  check(version.includes(manifest.version), `--version prints ${JSON.stringify(version)}, not ${manifest.version}`)
+
+  const installed = JSON.parse(readFileSync(join(alone, "package/package.json"), "utf8"))
+  for (const field of ["dependencies", "optionalDependencies", "bundledDependencies", "bundleDependencies"]) {
+    check(installed[field] === undefined, `package.json has ${field}`)
+  }
+  const peers = Object.keys(installed.peerDependencies ?? {})
+  check(peers.length === 1 && peers[0] === "effect", `peers are ${JSON.stringify(peers)}, not effect alone`)
+
+  // The library, beside `effect` alone.
+  const consumer = join(work, "consumer")
+  mkdirSync(consumer)
+  writeFileSync(join(consumer, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", tarball, `effect@${manifest.devDependencies.effect}`], consumer)
+
+  const dist = join(consumer, "node_modules", self, "dist")
+  const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"))
+  const specifierOf = (/** @type {string} */ file) => file === "index.js" ? self : `${self}/${file.slice(0, -3)}`
+  const isPrivate = (/** @type {string} */ file) => /^(internal|cli)\//.test(file)
+  const publicModules = files.filter((file) => !isPrivate(file)).map(specifierOf).sort()
+  const privateModules = files.filter(isPrivate).map(specifierOf).sort()
+  check(publicModules.includes(self), "there is no index")
+  check(privateModules.some((name) => name.includes("/internal/")) && privateModules.some((name) => name.includes("/cli/")), "no private module to test")
+
+  writeFileSync(join(consumer, "imports.js"), `
+    const failures = []
+    for (const name of ${JSON.stringify(publicModules)}) {
+      try {
+        await import(name)
+      } catch (cause) { failures.push(name + " cannot be imported: " + cause) }
+    }
+    for (const name of ${JSON.stringify(privateModules)}) {
+      const code = await import(name).then(() => "none", (cause) => cause.code)
+      if (code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") failures.push(name + " is private and can be reached: " + code)
+    }
+    console.log(JSON.stringify(failures))
+  `)
+  const failures = JSON.parse(run(process.execPath, ["imports.js"], consumer))
+  for (const failure of failures) check(false, failure)
+
+  // The declarations, checked in full, without the types of Node (those of `effect` itself need DOM or Node).
+  writeFileSync(join(consumer, "imports.ts"), publicModules.map((name, index) => `export * as m${index} from "${name}"\n`).join(""))
+  writeFileSync(join(consumer, "tsconfig.json"), JSON.stringify({
+    files: ["imports.ts"],
+    compilerOptions: { strict: true, noEmit: true, module: "NodeNext", target: "ES2022", lib: ["ES2023", "DOM"], types: [], skipLibCheck: false }
+  }))
+  run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "."], consumer)
+
+  const size = (/** @type {ReadonlyArray<string>} */ names) => names.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0)
+  const kilobytes = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(1)} kB`
+  const bin = join(dist, "cli/main.js")
+  console.log(`tarball           ${kilobytes(packed.size)} (${kilobytes(packed.unpackedSize)} unpacked, ${packed.entryCount} files)`)
+  console.log(`library           ${kilobytes(size(files.filter((file) => !file.startsWith("cli/"))))} of JavaScript`)
+  console.log(`command line      ${kilobytes(statSync(bin).size)} (${kilobytes(gzipSync(readFileSync(bin)).length)} compressed)`)
+  console.log(`public modules    ${publicModules.length}: ${publicModules.join(" ")}`)
+  console.log(`private modules   ${privateModules.length}, none can be imported`)
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
