@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
  * stands on the highest floor it imports from, and only its type imports may look up.
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
-  { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
+  { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks", "Settings"] },
   { name: "measure", files: ["Estimator", "TokenMeter", "Budget"] },
   { name: "decide", files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint"] },
   {
