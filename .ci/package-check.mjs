@@ -64,8 +64,11 @@ try {
       } catch (cause) { failures.push(name + " cannot be imported: " + cause) }
     }
     for (const name of ${JSON.stringify(privateModules)}) {
-      const code = await import(name).then(() => "none", (cause) => cause.code)
-      if (code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") failures.push(name + " is private and can be reached: " + code)
+      try {
+        failures.push(name + " is private and can be reached at " + import.meta.resolve(name))
+      } catch (cause) {
+        if (cause.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") failures.push(name + ": " + cause)
+      }
     }
     console.log(JSON.stringify(failures))
   `)
