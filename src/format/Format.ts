@@ -1,0 +1,318 @@
+/**
+ * Reads a recorded session of any known format, from a file, from standard input or from text.
+ *
+ * The file is read line by line and never kept whole, unless it is one JSON document. The format is found from what the
+ * first records hold, or named.
+ *
+ * **Details**
+ *
+ * - A file has one JSON value in each line when its first line that is not blank is a JSON object and another line
+ *   follows, or when two lines after one another are. Otherwise it is one JSON document.
+ * - A line that is no JSON value is searched for records that run together or follow half a record. What was found and
+ *   what was lost is a finding of kind `torn-line`.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type * as PlatformError from "effect/PlatformError"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Findings from "../internal/formatFindings.ts"
+import * as Json from "../internal/formatJson.ts"
+import * as Message from "../internal/formatMessage.ts"
+import * as JsonLines from "../internal/jsonLines.ts"
+import * as Amplifier from "./Amplifier.ts"
+import * as AnthropicMessages from "./AnthropicMessages.ts"
+import * as ClaudeCode from "./ClaudeCode.ts"
+import * as Codex from "./Codex.ts"
+import * as OpenAiChat from "./OpenAiChat.ts"
+import * as OpenAiResponses from "./OpenAiResponses.ts"
+import * as PromptJson from "./PromptJson.ts"
+import type * as Reader from "./Reader.ts"
+import * as Session from "./Session.ts"
+
+/**
+ * All readers, in the order in which they are asked whether a file is theirs.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const readers: ReadonlyArray<Reader.Reader> = [
+  Codex.reader,
+  ClaudeCode.reader,
+  Amplifier.reader,
+  PromptJson.reader,
+  OpenAiResponses.reader,
+  AnthropicMessages.reader,
+  OpenAiChat.reader
+]
+
+/**
+ * Finds the reader of a sample, and why it is that one.
+ *
+ * @category detection
+ * @since 0.1.0
+ */
+export const detect = (
+  sample: Reader.Sample
+): { readonly reader: Reader.Reader; readonly why: string } | undefined => {
+  for (const reader of readers) {
+    const why = reader.detect(sample)
+    if (why !== undefined) return { reader, why }
+  }
+  return undefined
+}
+
+/**
+ * Reads a session from text.
+ *
+ * `file` names the text in errors and in the session. Fails with a `FormatError`.
+ *
+ * @category reading
+ * @since 0.1.0
+ */
+export const fromString = (
+  text: string,
+  options: { readonly file: string; readonly format?: Session.FormatName }
+): Result.Result<Session.Session, Session.FormatError> => {
+  const input = intake(options.file, options.format)
+  input.push(text)
+  return input.end()
+}
+
+/**
+ * Reads a session from a file, or from standard input where `file` is `"-"`.
+ *
+ * Fails with a `FormatError`, also when the file cannot be read.
+ *
+ * @category reading
+ * @since 0.1.0
+ */
+export const read = Effect.fnUntraced(function*(
+  file: string,
+  options?: { readonly format?: Session.FormatName }
+): Effect.fn.Return<Session.Session, Session.FormatError, FileSystem.FileSystem | Stdio.Stdio> {
+  const bytes = file === "-" ? (yield* Stdio.Stdio).stdin : (yield* FileSystem.FileSystem).stream(file, { chunkSize })
+  const name = file === "-" ? "standard input" : file
+  const input = intake(name, options?.format)
+  const decoder = new TextDecoder()
+  yield* bytes.pipe(
+    Stream.mapError((error) => unreadable(name, error)),
+    Stream.runForEachArray((chunks) => {
+      for (const chunk of chunks) input.push(decoder.decode(chunk, { stream: true }))
+      return Effect.fromResult(input.state())
+    })
+  )
+  input.push(decoder.decode())
+  return yield* Effect.fromResult(input.end())
+})
+
+// Bytes; large enough that the cost of a piece does not matter, small beside any limit on memory.
+const chunkSize = 256 * 1024
+
+// Records that are held back until the format is known. Claude Code may begin with dozens of lines on old branches.
+const sampleSize = 50
+
+const unreadable = (file: string, error: PlatformError.PlatformError): Session.FormatError => {
+  const reason = error.reason
+  // Reading a directory fails as a bad resource.
+  const expected = reason._tag === "NotFound"
+    ? "no such file"
+    : reason._tag === "PermissionDenied"
+    ? "not readable: permission denied"
+    : reason._tag === "BadResource"
+    ? "not readable: expected a file, not a directory or a device"
+    : `not readable: ${reason.message}`
+  return new Session.FormatError({ file, line: 0, field: "", expected })
+}
+
+interface Line {
+  readonly text: string
+  readonly line: number
+}
+
+/** Takes the text of a file in pieces; `state` tells early whether it failed. */
+interface Intake {
+  readonly push: (text: string) => void
+  readonly state: () => Json.Read<void>
+  readonly end: () => Json.Read<Session.Session>
+}
+
+const intake = (file: string, format: Session.FormatName | undefined): Intake => {
+  const whole: Json.Place = { file, line: 0, field: "" }
+  const lines = recordIntake(file, format)
+  let failure: Session.FormatError | undefined
+  let number = 0
+  let asLines = false
+  // All lines so far, until it is known that they are records; for a document that is the whole of it.
+  let held: Array<Line> = []
+  let objects = 0
+
+  const check = (result: Json.Read<void>) => {
+    if (Result.isFailure(result)) failure = result.failure
+  }
+
+  const splitter = JsonLines.splitter((text) => {
+    number++
+    if (failure !== undefined || text.trim() === "") return
+    if (asLines) return check(lines.line(text, number))
+    held.push({ text, line: number })
+    const first = held.length === 1
+    objects = isRecord(text) ? objects + 1 : 0
+    // Two objects in lines after one another cannot stand in a JSON document, which would have a comma between them.
+    if (objects > 1 || (!first && firstIsRecord)) {
+      asLines = true
+      for (const { line, text } of held) if (failure === undefined) check(lines.line(text, line))
+      held = []
+    } else if (first) {
+      firstIsRecord = objects === 1
+    }
+  })
+  let firstIsRecord = false
+
+  return {
+    push: splitter.push,
+    state: () => failure === undefined ? Result.succeed(undefined) : Result.fail(failure),
+    end: () => {
+      splitter.end()
+      if (failure !== undefined) return Result.fail(failure)
+      if (asLines) return lines.end()
+      const first = held[0]
+      if (first === undefined) return Json.fail(whole, "the file is empty")
+      const text = held.map(({ text }) => text).join("\n")
+      const parsed = parseDocument(text, file, held)
+      if (Result.isSuccess(parsed)) return document(parsed.success, first, file, format)
+      // One line of two records that run together is no document either.
+      if (held.length > 1 || JsonLines.recover(first.text, new Set()).values.length < 2) {
+        return Result.fail(parsed.failure)
+      }
+      return Result.flatMap(lines.line(first.text, first.line), lines.end)
+    }
+  }
+}
+
+const isRecord = (text: string): boolean =>
+  text.trimStart().startsWith("{") && text.trimEnd().endsWith("}") && Json.isObject(Message.parse(text))
+
+const parseDocument = (text: string, file: string, held: ReadonlyArray<Line>): Json.Read<Schema.Json> => {
+  try {
+    // `JSON.parse` makes JSON values and nothing else.
+    return Result.succeed(JSON.parse(text) as Schema.Json)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : ""
+    const position = /position (\d+)/.exec(message)?.[1]
+    // Blank lines were left out of the text, so its lines are counted in those that were kept.
+    const index = position === undefined ? held.length - 1 : text.slice(0, Number(position)).split("\n").length - 1
+    return Json.fail({ file, line: held[index]?.line ?? 0, field: "" }, `expected JSON: ${message}`)
+  }
+}
+
+const document = (
+  value: Schema.Json,
+  first: Line,
+  file: string,
+  format: Session.FormatName | undefined
+): Json.Read<Session.Session> => {
+  const named = readers.find((reader) => reader.format === format)
+  // A file with a single record is a document by its shape, so it is tried as both.
+  for (const kind of ["document", "lines"] as const) {
+    const sample: Reader.Sample = { kind, first: [value] }
+    const why = named?.detect(sample)
+    const found = named === undefined ? detect(sample) : why === undefined ? undefined : { reader: named, why }
+    if (found === undefined) continue
+    return whole(found.reader, file, found.why, value, kind === "document" ? 0 : first.line)
+  }
+  return named === undefined ? unknownFormat(file) : whole(named, file, "named by the caller", value, 0)
+}
+
+const whole = (
+  reader: Reader.Reader,
+  file: string,
+  why: string,
+  value: Schema.Json,
+  line: number
+): Json.Read<Session.Session> => {
+  const parse = reader.start(file, why)
+  return Result.flatMap(parse.record(value, line), () => Result.flatMap(parse.end(), notEmpty))
+}
+
+const unknownFormat = (file: string): Json.Read<never> =>
+  Json.fail(
+    { file, line: 0, field: "" },
+    `the format is not known; expected one of ${Session.FormatName.literals.join(", ")}`
+  )
+
+const notEmpty = (session: Session.Session): Json.Read<Session.Session> =>
+  session.messages.length > 0
+    ? Result.succeed(session)
+    : Json.fail({ file: session.file, line: 0, field: "" }, `no message of the format ${session.format} in the file`)
+
+/** Takes lines; finds the records in them and feeds these to the reader, once the format is known. */
+const recordIntake = (file: string, format: Session.FormatName | undefined) => {
+  const keys = new Set<string>()
+  const findings: Array<Session.Finding> = []
+  let waiting: Array<{ readonly value: Schema.Json; readonly line: number }> = []
+  let parse: Reader.Parse | undefined
+
+  const begin = (): Json.Read<Reader.Parse> => {
+    const sample: Reader.Sample = { kind: "lines", first: waiting.map(({ value }) => value) }
+    const named = readers.find((reader) => reader.format === format)
+    const found = named === undefined
+      ? detect(sample)
+      : { reader: named, why: named.detect(sample) ?? "named by the caller" }
+    if (found === undefined) return unknownFormat(file)
+    const started = found.reader.start(file, found.why)
+    for (const { line, value } of waiting) {
+      const read = started.record(value, line)
+      if (Result.isFailure(read)) return Result.fail(read.failure)
+    }
+    waiting = []
+    parse = started
+    return Result.succeed(started)
+  }
+
+  const record = (value: Schema.Json, line: number): Json.Read<void> => {
+    if (parse !== undefined) return parse.record(value, line)
+    waiting.push({ value, line })
+    return waiting.length < sampleSize ? Result.succeed(undefined) : Result.map(begin(), () => undefined)
+  }
+
+  return {
+    line: (text: string, line: number): Json.Read<void> => {
+      const value = Message.parse(text)
+      if (value !== undefined) {
+        // A few dozen keys tell records of any format; a file that begins each with another key is none.
+        if (keys.size < 32 && Json.isObject(value)) {
+          for (const key in value) {
+            keys.add(key)
+            break
+          }
+        }
+        return record(value, line)
+      }
+      const { lost, values } = JsonLines.recover(text, keys)
+      const read = values.length === 1 ? "1 record read" : `${values.length} records read`
+      findings.push({
+        kind: "torn-line",
+        line,
+        detail: lost === 0 ? `${values.length} records run together, all read` : `${read}, ${lost} characters lost`
+      })
+      for (const value of values) {
+        const result = record(value, line)
+        if (Result.isFailure(result)) return result
+      }
+      return Result.succeed(undefined)
+    },
+    end: (): Json.Read<Session.Session> =>
+      Result.gen(function*() {
+        const started = parse ?? (yield* begin())
+        const session = yield* notEmpty(yield* started.end())
+        return findings.length === 0
+          ? session
+          : { ...session, findings: Findings.ordered([...findings, ...session.findings]) }
+      })
+  }
+}
