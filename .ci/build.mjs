@@ -1,6 +1,6 @@
 // Builds dist: the library as separate modules (tsc), the command line as one file that needs nothing installed (esbuild).
 import { build } from "esbuild"
-import { execFileSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
@@ -15,7 +15,8 @@ for (const entry of ["src/index.ts", "src/cli/main.ts"]) {
 }
 
 rmSync("dist", { recursive: true, force: true })
-execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "src/tsconfig.json"], { stdio: "inherit" })
+const { status } = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "src/tsconfig.json"], { stdio: "inherit" })
+if (status !== 0) process.exit(1)
 
 const outfile = "dist/cli/main.js"
 const { metafile } = await build({
