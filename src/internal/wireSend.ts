@@ -30,18 +30,18 @@ export const firstUserText = "<system-reminder source=\"context-compaction\">\n"
 
 const machine: Marks.Marks = { source: "context-compaction" }
 
-const synthetic = (call: Prompt.ToolCallPart, result: string, isFailure: boolean): Prompt.ToolResultPart =>
+const synthetic = (call: Pick<Prompt.ToolCallPart, "id" | "name">, result: string, isFailure: boolean): Prompt.ToolResultPart =>
   Marks.set(
     Prompt.makePart("tool-result", { id: call.id, name: call.name, isFailure, result, providerExecuted: false }),
     machine
   )
 
 /** Answers a call that a later assistant or human message has passed by. */
-export const abandonedResult = (call: Prompt.ToolCallPart): Prompt.ToolResultPart =>
+export const abandonedResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart =>
   synthetic(call, abandonedText, true)
 
 /** Answers a call that is still running, so that the request is accepted; the real result takes its place later. */
-export const runningResult = (call: Prompt.ToolCallPart): Prompt.ToolResultPart => synthetic(call, runningText, false)
+export const runningResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart => synthetic(call, runningText, false)
 
 const firstUserMessage = Marks.set(
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: firstUserText })] }),

@@ -1,0 +1,122 @@
+/**
+ * What judges a pass after it ran, and takes it back whole.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as CompactionEvent from "./CompactionEvent.ts"
+import type * as Settings from "./Settings.ts"
+import type * as Stage from "./Stage.ts"
+
+/**
+ * Fails when the clear floor has refused `streak` passes in a row: compaction is asked for again and again and never
+ * frees enough to be worth a cold prompt cache. The refused pass was taken back.
+ *
+ * **Details**
+ *
+ * `freed` and `required` in tokens; `baseline` is the price of the view against the `budget`; `protectedResults` of
+ * `results` tool results and `recentMessages` of `messages` are what the settings keep from the ladder.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ClearFloorUnsatisfied extends Schema.TaggedError<ClearFloorUnsatisfied>(
+  "effect-compaction/ClearFloorUnsatisfied"
+)("ClearFloorUnsatisfied", {
+  freed: Schema.Int,
+  required: Schema.Natural,
+  level: Schema.Natural,
+  streak: Schema.Natural,
+  baseline: Schema.Natural,
+  budget: Schema.Int,
+  protectedRecent: Schema.Finite,
+  protectedToolResults: Schema.Int,
+  protectedResults: Schema.Natural,
+  results: Schema.Natural,
+  recentMessages: Schema.Natural,
+  messages: Schema.Natural
+}) {
+  override get message() {
+    return `clearAtLeast asks a pass to free ${this.required} tokens, and ${this.streak} in a row could not: the ladder `
+      + `reached level ${this.level} and freed ${this.freed}. The view is ${this.baseline} tokens against a budget of `
+      + `${this.budget}. Protected: ${this.protectedResults} of ${this.results} tool results (protectedToolResults), `
+      + `${this.recentMessages} of ${this.messages} messages (protectedRecent ${this.protectedRecent}). Lower `
+      + "clearAtLeast, protectedRecent or protectedToolResults, or raise the budget; compacting harder will not help."
+  }
+}
+
+/**
+ * What a pass must free, in tokens, under a budget of `limit` tokens: a `clearAtLeast` below 1 is a ratio of it, any
+ * other a number of tokens; rounded down. 0 asks for nothing.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const requiredOf = (settings: Settings.Settings, limit: number): number => {
+  const floor = settings.clearAtLeast
+  if (floor === null) return 0
+  return Math.max(0, Math.floor(floor < 1 ? floor * limit : floor))
+}
+
+const unsatisfied = (event: typeof CompactionEvent.CompactionSkipped.Type, before: Stage.Pass): ClearFloorUnsatisfied => {
+  let results = 0
+  let messages = 0
+  for (const { entry } of before.view.items) {
+    if (entry === undefined || entry.role === "system") continue
+    messages++
+    if (entry.kind === "result") results++
+  }
+  const { _tag: _, ...numbers } = event
+  return new ClearFloorUnsatisfied({
+    ...numbers,
+    protectedResults: Math.min(results, Math.max(0, event.protectedToolResults)),
+    results,
+    recentMessages: Math.ceil(messages * event.protectedRecent - 1e-9),
+    messages
+  })
+}
+
+/**
+ * The worth-the-rebuild predicate: refuses a pass that frees less than `clearAtLeast`.
+ *
+ * **Details**
+ *
+ * Every boundary makes the provider's prompt cache cold, so a pass must free enough to be worth it. What is judged is
+ * what this pass frees, not the distance from the whole history. A refusal takes the pass back, publishes
+ * `CompactionSkipped` and counts; with `maxConsecutiveSkips` refusals in a row it fails. An infeasible pass is not judged.
+ * Over the budget, `clearFloorWhenOverBudget: "override"` lets a pass through that comes down to it.
+ *
+ * The parameter has the name and the meaning of the one in Anthropic's context editing.
+ *
+ * @category checks
+ * @since 0.1.0
+ */
+export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntraced(function*(before, after) {
+  const { budget, settings } = before
+  const required = requiredOf(settings, budget.limit)
+  if (required === 0 || after.report.infeasible !== null) return after
+  const baseline = before.view.price
+  const freed = baseline - after.view.price
+  if (freed >= required) return { ...after, memory: { ...after.memory, streak: 0 } }
+  if (
+    settings.clearFloorWhenOverBudget === "override" && baseline > budget.limit && after.view.price <= budget.limit
+  ) {
+    return { ...after, memory: { ...after.memory, streak: 0, overrides: after.memory.overrides + 1 } }
+  }
+  const streak = before.memory.streak + 1
+  const event: typeof CompactionEvent.CompactionSkipped.Type = {
+    _tag: "CompactionSkipped",
+    freed,
+    required,
+    level: after.report.level,
+    streak,
+    baseline,
+    budget: budget.limit,
+    protectedRecent: settings.protectedRecent,
+    protectedToolResults: settings.protectedToolResults
+  }
+  yield* CompactionEvent.publish(event)
+  if (streak >= Math.max(1, settings.maxConsecutiveSkips)) return yield* unsatisfied(event, before)
+  return { ...before, memory: { ...before.memory, streak } }
+})

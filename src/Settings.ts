@@ -1,0 +1,131 @@
+/**
+ * Every number the ladder and its guards go by, with its default.
+ *
+ * One Schema holds keys, defaults and limits; decoding fails with the path of the bad key and says what to write instead.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Decision from "./Decision.ts"
+
+const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
+  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
+
+/**
+ * Kept free in every window for what no estimate sees, the provider's own framing of a request; in tokens.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const windowMargin = 4_096
+
+const share = (message: string) => Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }, { message }))
+
+const positive = (message: string) => Schema.Int.check(Schema.isGreaterThan(0, { message }))
+
+const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message }))
+
+/**
+ * The settings of a session.
+ *
+ * **Details**
+ *
+ * - `window`, `maxOutput`, `outputReserve`, `maxTokens`: see `Budget`; tokens, and a ratio.
+ * - `notice`, `noticeReserve`: whether room is kept for the compaction notice, and how much, in tokens.
+ * - `compactThreshold`: a pass runs when the count reaches this ratio of the budget. `targetUsage`: it aims at this one.
+ * - `protectedRecent`: the ratio of the conversation's entries, counted from the end, that is not removed.
+ * - `protectedToolResults`: how many of the newest tool results are neither truncated nor removed; 0 or less, none.
+ * - `truncateChars`: what a truncated result keeps, in characters. `budgetTokens`, `budgetByTool`: the same in tokens,
+ *   for every tool and by tool name. `shape`: from the head alone, or from both ends. `exemptTools`: never truncated.
+ * - `clearAtLeast`: what a pass must free to be worth a cold prompt cache, as a ratio of the budget below 1, else in
+ *   tokens; `null` is off. `maxConsecutiveSkips`: how many refusals in a row become an error.
+ *   `clearFloorWhenOverBudget`: whether a refusal also stands when the view is over the budget.
+ * - `whenInfeasible`: what to do when nothing legal fits: send the smallest view, or fail.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Settings = Schema.Struct({
+  window: Schema.optionalKey(positive("write the context window of the model in tokens, for example 200000")),
+  maxOutput: key(natural("write the longest answer in tokens, 0 or more, for example 8192"), 8192),
+  outputReserve: key(share("write the share of maxOutput to keep free as a ratio from 0 to 1, for example 0.5"), 0.5),
+  maxTokens: Schema.optionalKey(positive("write a budget of at least 1 token, or leave the key out")),
+  notice: key(Schema.Boolean, true),
+  noticeReserve: key(natural("write the reserve for the notice in tokens, 0 or more, for example 800"), 800),
+  compactThreshold: key(
+    Schema.Finite.check(
+      Schema.isBetween(
+        { minimum: 0, maximum: 1, exclusiveMinimum: true },
+        { message: "write a ratio above 0 and up to 1, for example 0.92" }
+      )
+    ),
+    0.92
+  ),
+  targetUsage: key(share("write a ratio from 0 to below compactThreshold, for example 0.5"), 0.5),
+  protectedRecent: key(share("write a ratio from 0 to 1, for example 0.3"), 0.3),
+  protectedToolResults: key(Schema.Int, 5),
+  truncateChars: key(natural("write a number of characters, 0 or more, for example 250"), 250),
+  shape: key(Decision.Shape, "head"),
+  budgetTokens: Schema.optionalKey(natural("write a number of tokens, 0 or more, for example 2000")),
+  budgetByTool: key(
+    Schema.Record(Schema.String, natural("write a number of tokens, 0 or more, for example 2000")),
+    {}
+  ),
+  exemptTools: key(Schema.Array(Schema.String), []),
+  clearAtLeast: key(
+    Schema.NullOr(
+      Schema.Finite.check(
+        Schema.isGreaterThan(0, {
+          message: "write null to turn it off, a ratio below 1, or a number of tokens, for example 20000"
+        })
+      )
+    ),
+    null
+  ),
+  maxConsecutiveSkips: key(Schema.Int, 3),
+  clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
+  whenInfeasible: key(Schema.Literals(["send", "fail"]), "send")
+}).check(
+  Schema.makeFilter((settings) => {
+    const { maxOutput, outputReserve, window } = settings
+    const kept = Math.floor(maxOutput * outputReserve) + windowMargin
+    return window === undefined || window > kept ? undefined : {
+      path: ["window"],
+      issue: `write a window above ${kept} tokens: half of maxOutput (${maxOutput}) and a margin of ${windowMargin} come off`
+        + " it; or set maxTokens to name the budget itself"
+    }
+  }),
+  Schema.makeFilter((settings) =>
+    settings.targetUsage < settings.compactThreshold ? undefined : {
+      path: ["targetUsage"],
+      issue: `write a ratio below compactThreshold (${settings.compactThreshold}): `
+        + "a pass that aims where it is triggered would run at every request"
+    }
+  )
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Settings = typeof Settings.Type
+
+/**
+ * The settings as they are written: every key may be left out.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Input = typeof Settings.Encoded
+
+/**
+ * Decodes settings; a key that does not exist is an error too.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const decode: (input: Input) => Effect.Effect<Settings, Schema.SchemaError> = Schema.decodeEffect(Settings, {
+  errors: "all",
+  onExcessProperty: "error"
+})

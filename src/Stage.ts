@@ -1,0 +1,266 @@
+/**
+ * A stage turns a pass into a pass. Rungs, ladders, gates and guards are all stages or make stages of stages.
+ *
+ * Errors and requirements of a composition are the union of those of its parts, inferred from a rest tuple. A stage that
+ * changes nothing returns a pass with the same view, the same object; that is how a refusal is told from a change.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
+import * as Schema from "effect/Schema"
+import * as Budget from "./Budget.ts"
+import * as CompactionEvent from "./CompactionEvent.ts"
+import * as Estimator from "./Estimator.ts"
+import * as Settings from "./Settings.ts"
+import * as TokenMeter from "./TokenMeter.ts"
+import * as View from "./View.ts"
+
+/**
+ * What outlives a pass.
+ *
+ * **Details**
+ *
+ * - `level`: the highest rung that a committed pass reached. `generation`: how many passes were committed.
+ * - `streak`: refusals of the clear floor in a row. `overrides`: passes committed against it.
+ * - `holders`: the seqs of the last infeasible request, in order; `null` when the last request was feasible.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PassMemory = Schema.Struct({
+  level: Schema.Natural,
+  generation: Schema.Natural,
+  streak: Schema.Natural,
+  overrides: Schema.Natural,
+  holders: Schema.NullOr(Schema.Array(Schema.Natural))
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type PassMemory = typeof PassMemory.Type
+
+/**
+ * The memory of a session in which no pass has run.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const noMemory: PassMemory = { level: 0, generation: 0, streak: 0, overrides: 0, holders: null }
+
+/**
+ * Why nothing legal fits: the smallest view is `over` tokens above the budget, and these entries hold most of it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Infeasibility {
+  readonly over: number
+  readonly holders: ReadonlyArray<CompactionEvent.Holder>
+}
+
+/**
+ * What the stages of one pass found out.
+ *
+ * **Details**
+ *
+ * - `level`: the rung of the last decision of this pass, 0 when there is none.
+ * - `floor`: the price after the whole ladder, in tokens, when it had to be climbed to its end.
+ * - `target`: the price the pass aimed at; `null` when it did not run, or ran to its end.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Report {
+  readonly level: number
+  readonly floor: number | null
+  readonly target: number | null
+  readonly infeasible: Infeasibility | null
+}
+
+/**
+ * One pass over one view. `before` is the view that the pass began with.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Pass {
+  readonly view: View.View
+  readonly before: View.View
+  readonly budget: Budget.Budget
+  readonly count: TokenMeter.TokenCount
+  readonly settings: Settings.Settings
+  readonly memory: PassMemory
+  readonly report: Report
+}
+
+/** @internal */
+export const noReport: Report = { level: 0, floor: null, target: null, infeasible: null }
+
+/**
+ * Makes the pass over a prompt, with nothing decided yet, so that stages run without a manager.
+ *
+ * **Details**
+ *
+ * The budget follows from the settings; `budget` names it, in tokens. Prices come from the `Estimator`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromPrompt = Effect.fnUntraced(function*(
+  prompt: Prompt.Prompt,
+  options?: { readonly settings?: Settings.Input; readonly budget?: number }
+): Effect.fn.Return<Pass, Schema.SchemaError> {
+  const settings = yield* Settings.decode(options?.settings ?? {})
+  const estimator = yield* Estimator.Estimator
+  const view = View.fromPrompt(prompt, estimator.price)
+  return {
+    view,
+    before: view,
+    budget: Budget.resolve(settings, options?.budget),
+    count: TokenMeter.estimate(view.price),
+    settings,
+    memory: noMemory,
+    report: noReport
+  }
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export interface Stage<out E = never, out R = never> {
+  (pass: Pass): Effect.Effect<Pass, E, R>
+}
+
+/**
+ * Judges what a stage made of a pass: returns the pass to go on with, `after` to accept it or `before` to refuse it
+ * (either with another memory), or fails.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Check<out E = never, out R = never> {
+  (before: Pass, after: Pass): Effect.Effect<Pass, E, R>
+}
+
+/**
+ * @category utility types
+ * @since 0.1.0
+ */
+// `any` accepts every error and requirement in a constraint; none of it reaches a result type.
+export type Any = Stage<any, any>
+
+/**
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Error<S> = S extends Stage<infer E, infer _R> ? E : never
+
+/**
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Services<S> = S extends Stage<infer _E, infer R> ? R : never
+
+/**
+ * Runs stages one after the other.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const pipeline = <const Stages extends ReadonlyArray<Any>>(
+  ...stages: Stages
+): Stage<Error<Stages[number]>, Services<Stages[number]>> =>
+(pass) => Effect.reduce(stages, () => pass, (current, stage) => stage(current))
+
+/**
+ * Runs the stage only when the predicate holds.
+ *
+ * @category filtering
+ * @since 0.1.0
+ */
+export const when: {
+  (predicate: (pass: Pass) => boolean): <E, R>(self: Stage<E, R>) => Stage<E, R>
+  <E, R>(self: Stage<E, R>, predicate: (pass: Pass) => boolean): Stage<E, R>
+} = dual(
+  2,
+  <E, R>(self: Stage<E, R>, predicate: (pass: Pass) => boolean): Stage<E, R> => (pass) =>
+    predicate(pass) ? self(pass) : Effect.succeed(pass)
+)
+
+/**
+ * Judges the result of the stage; a pass that changed no view is not judged.
+ *
+ * @category filtering
+ * @since 0.1.0
+ */
+export const guard: {
+  <E2, R2 = never>(check: Check<E2, R2>): <E, R>(self: Stage<E, R>) => Stage<E | E2, R | R2>
+  <E, R, E2, R2 = never>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2>
+} = dual(
+  2,
+  <E, R, E2, R2>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2> => (pass) =>
+    Effect.flatMap(self(pass), (after): Effect.Effect<Pass, E2, R2> =>
+      after.view === pass.view ? Effect.succeed(after) : check(pass, after))
+)
+
+/**
+ * Leaves the pass as it was when the stage fails with one of the tags, and takes these errors out of the type.
+ *
+ * @category error handling
+ * @since 0.1.0
+ */
+export const skipOn = <const Tags extends readonly [string, ...ReadonlyArray<string>]>(...tags: Tags) =>
+<E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> => {
+  const isSkipped = (error: E): error is Extract<E, { readonly _tag: Tags[number] }> =>
+    typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
+    && tags.includes(error._tag)
+  return (pass) =>
+    Effect.catch(self(pass), (error): Effect.Effect<Pass, Exclude<E, { readonly _tag: Tags[number] }>> =>
+      isSkipped(error)
+        ? Effect.succeed(pass)
+        // What is not one of the tags is in the rest of the union; TypeScript does not narrow generics by exclusion.
+        : Effect.fail(error as Exclude<E, { readonly _tag: Tags[number] }>))
+}
+
+/**
+ * Runs another stage on the pass as it was when the stage fails.
+ *
+ * @category error handling
+ * @since 0.1.0
+ */
+export const orElse: {
+  <E2, R2>(that: Stage<E2, R2>): <E, R>(self: Stage<E, R>) => Stage<E2, R | R2>
+  <E, R, E2, R2>(self: Stage<E, R>, that: Stage<E2, R2>): Stage<E2, R | R2>
+} = dual(
+  2,
+  <E, R, E2, R2>(self: Stage<E, R>, that: Stage<E2, R2>): Stage<E2, R | R2> => (pass) =>
+    Effect.catch(self(pass), (): Effect.Effect<Pass, E2, R2> => that(pass))
+)
+
+/**
+ * Interrupts the stage after `duration` and runs `orElse` on the pass as it was.
+ *
+ * @category error handling
+ * @since 0.1.0
+ */
+export const timeoutOrElse = <E2, R2>(options: {
+  readonly duration: Duration.Input
+  readonly orElse: Stage<E2, R2>
+}) =>
+<E, R>(self: Stage<E, R>): Stage<E | E2, R | R2> =>
+(pass) => Effect.timeoutOrElse(self(pass), { duration: options.duration, orElse: () => options.orElse(pass) })
+
+/**
+ * Runs the stage only while the view is above the target.
+ *
+ * @category filtering
+ * @since 0.1.0
+ */
+export const untilTarget = <E, R>(self: Stage<E, R>): Stage<E, R> =>
+  when(self, (pass) => pass.view.price > pass.budget.target)

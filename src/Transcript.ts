@@ -1,0 +1,347 @@
+/**
+ * The whole conversation: entries with a permanent number, in the order in which they came.
+ *
+ * An entry is one message, or one part of a tool message: of a tool message with several results each result is an entry
+ * of its own. What the ladder needs to know about an entry (role, length, calls, marks, price) is read from its message
+ * once, when it is appended, and kept beside it. Which result answers which call is settled then too.
+ *
+ * **Gotchas**
+ *
+ * A `Transcript` has one writer: {@link append} adds to it in place. Entries are never changed, renumbered or dropped,
+ * so whatever holds a seq may keep it.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Text from "./internal/text.ts"
+import * as Marks from "./Marks.ts"
+import * as Pairing from "./Pairing.ts"
+
+/**
+ * A call of an assistant entry. `approval` tells that the entry asks for an approval of it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Call {
+  readonly id: string
+  readonly name: string
+  readonly approval: boolean
+}
+
+/**
+ * Who put an entry here: the caller, or this library (a checkpoint).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Origin = "caller" | "library"
+
+/**
+ * One entry.
+ *
+ * **Details**
+ *
+ * - `seq`: its permanent number, from 0. `ordinal`: the same count without system entries.
+ * - `message`: the entry alone, as it would be sent. `carrier`: the message it came in, the same object when that holds
+ *   nothing else; `part`: its place in the carrier.
+ * - `price`: what the estimator says it costs, in tokens. `length`: of its text, in UTF-16 code units.
+ * - `group`: the seq of the calling entry whose group it belongs to (its own, when it makes calls), else −1.
+ * - `answers`: the call that a result belongs to; absent for orphans and for everything else.
+ * - `tool`: the name of the tool of a result, its own if it has one, else the name in its call.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Entry {
+  readonly seq: number
+  readonly ordinal: number
+  readonly role: Prompt.Message["role"]
+  readonly kind: "message" | "result" | "approval"
+  readonly message: Prompt.Message
+  readonly carrier: Prompt.Message
+  readonly part: number
+  readonly origin: Origin
+  readonly price: number
+  readonly length: number
+  readonly calls: ReadonlyArray<Call>
+  readonly group: number
+  readonly answers: Pairing.CallRef | undefined
+  readonly tool: string
+  readonly human: boolean
+  readonly pinned: boolean
+}
+
+/**
+ * An entry as it stands in a view, or a synthetic result, which has no seq (−1) and no entry.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Item {
+  readonly seq: number
+  readonly entry: Entry | undefined
+  readonly group: number
+  readonly message: Prompt.Message
+  readonly price: number
+  readonly state: "kept" | "truncated" | "stubbed" | "synthetic"
+}
+
+/**
+ * The price of a message, in tokens.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface PriceOf {
+  (message: Prompt.Message): number
+}
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export interface Transcript {
+  readonly priceOf: PriceOf
+  readonly pairing: Pairing.Pairing
+  /** The messages as they were appended. */
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly entries: ReadonlyArray<Entry>
+  /** Each entry as it stands in a view that changes nothing, by seq. */
+  readonly items: ReadonlyArray<Item>
+  /** The seqs of the approval responses of a group, by the seq of its calling entry. */
+  readonly responses: ReadonlyMap<number, ReadonlyArray<number>>
+  /** How many entries are not system entries. */
+  readonly conversation: number
+  /** The seq of the last entry of the assistant or of a human, −1 when there is none. */
+  readonly lastActor: number
+}
+
+/** The same transcript, as its one writer sees it. */
+interface Writable extends Transcript {
+  readonly messages: Array<Prompt.Message>
+  readonly entries: Array<Entry>
+  readonly items: Array<Item>
+  /** The entry that asked for an approval, by approval id. */
+  readonly approvals: Map<string, number>
+  readonly responses: Map<number, Array<number>>
+  conversation: number
+  lastActor: number
+}
+
+/**
+ * Makes an empty transcript whose entries are priced by `priceOf`, each exactly once.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (priceOf: PriceOf): Transcript => {
+  const self: Writable = {
+    priceOf,
+    pairing: Pairing.make(),
+    messages: [],
+    entries: [],
+    items: [],
+    approvals: new Map(),
+    responses: new Map(),
+    conversation: 0,
+    lastActor: -1
+  }
+  return self
+}
+
+/**
+ * Makes a transcript of the messages of a prompt.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromPrompt = (prompt: Prompt.Prompt, priceOf: PriceOf): Transcript => {
+  const self = make(priceOf)
+  for (const message of prompt.content) append(self, message)
+  return self
+}
+
+const noCalls: ReadonlyArray<Call> = []
+
+/** The calls that wait for a result in a tool message; what the provider executes itself is answered beside its call. */
+const callsOf = (message: Prompt.AssistantMessage): ReadonlyArray<Call> => {
+  let calls: Array<Call> | undefined
+  let asked: Array<string> | undefined
+  for (const part of message.content) {
+    if (part.type === "tool-call" && !part.providerExecuted) {
+      calls ??= []
+      calls.push({ id: part.id, name: part.name, approval: false })
+    } else if (part.type === "tool-approval-request") {
+      asked ??= []
+      asked.push(part.toolCallId)
+    }
+  }
+  if (calls === undefined) return noCalls
+  return asked === undefined ? calls : calls.map((call) => asked.includes(call.id) ? { ...call, approval: true } : call)
+}
+
+const isPinned = (message: Prompt.Message): boolean => {
+  if (Marks.key in message.options && Marks.of(message).pinned === true) return true
+  if (message.role === "system") return false
+  for (const part of message.content) if (Marks.key in part.options && Marks.of(part).pinned === true) return true
+  return false
+}
+
+const isHuman = (message: Prompt.UserMessage): boolean => {
+  if (!(Marks.key in message.options)) return true
+  const marks = Marks.of(message)
+  return marks.ephemeral !== true && (marks.source === undefined || !Marks.machineSources.has(marks.source))
+}
+
+const add = (
+  self: Writable,
+  input: Pick<Entry, "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "tool">
+): void => {
+  const seq = self.entries.length
+  const { message, role } = input
+  const price = self.priceOf(message)
+  const human = message.role === "user" && isHuman(message)
+  const entry: Entry = {
+    seq,
+    ordinal: self.conversation,
+    role,
+    kind: input.kind,
+    message,
+    carrier: input.carrier,
+    part: input.part,
+    origin: input.origin,
+    price,
+    length: Text.ofMessage(message).length,
+    calls: input.calls,
+    group: input.group,
+    answers: input.answers,
+    tool: input.tool,
+    human,
+    pinned: isPinned(message)
+  }
+  self.entries.push(entry)
+  self.items.push({ seq, entry, group: entry.group, message, price, state: "kept" })
+  if (role !== "system") self.conversation++
+  if (role === "assistant" || human) self.lastActor = seq
+}
+
+/**
+ * Appends a message as one entry, or a tool message as one entry for each of its parts.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const append = (transcript: Transcript, message: Prompt.Message, origin: Origin = "caller"): void => {
+  // Every transcript is made here, as a `Writable`; the type that callers see is its read-only face.
+  const self = transcript as Writable
+  self.messages.push(message)
+  const role = message.role
+  if (role === "tool") {
+    const parts = message.content
+    for (let part = 0; part < parts.length; part++) {
+      const content = parts[part]!
+      const seq = self.entries.length
+      let group = -1
+      let answers: Pairing.CallRef | undefined
+      let tool = ""
+      if (content.type === "tool-result") {
+        answers = Pairing.answer(self.pairing, seq, content.id)
+        group = answers?.seq ?? -1
+        const call = answers === undefined ? undefined : self.entries[answers.seq]!.calls[answers.index]
+        tool = content.name === "" ? call?.name ?? "" : content.name
+      } else {
+        group = self.approvals.get(content.approvalId) ?? -1
+        const responses = self.responses.get(group)
+        if (responses !== undefined) responses.push(seq)
+        else if (group >= 0) self.responses.set(group, [seq])
+      }
+      add(self, {
+        role,
+        kind: content.type === "tool-result" ? "result" : "approval",
+        message: parts.length === 1
+          ? message
+          : Prompt.makeMessage("tool", { content: [content], options: message.options }),
+        carrier: message,
+        part,
+        origin,
+        calls: noCalls,
+        group,
+        answers,
+        tool
+      })
+    }
+    return
+  }
+  const seq = self.entries.length
+  const calls = role === "assistant" ? callsOf(message) : noCalls
+  if (calls.length > 0) {
+    Pairing.addCalls(self.pairing, seq, calls.map((call) => call.id))
+    for (const part of message.content) {
+      if (typeof part !== "string" && part.type === "tool-approval-request") self.approvals.set(part.approvalId, seq)
+    }
+  }
+  add(self, {
+    role,
+    kind: "message",
+    message,
+    carrier: message,
+    part: 0,
+    origin,
+    calls,
+    group: calls.length > 0 ? seq : -1,
+    answers: undefined,
+    tool: ""
+  })
+}
+
+/**
+ * What has become of a call.
+ *
+ * **Details**
+ *
+ * - `settled`: it has its result.
+ * - `awaiting`: it has none, and an approval was asked for it; such a call is never given up.
+ * - `running`: it has none, and neither the assistant nor a human has said anything since.
+ * - `abandoned`: it has none, and the conversation has gone on. Removing what passed it by changes nothing.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type CallStatus = "settled" | "awaiting" | "running" | "abandoned"
+
+/**
+ * Tells what has become of a call of this transcript.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const statusOf = (self: Transcript, ref: Pairing.CallRef): CallStatus => {
+  if (Pairing.resultOf(self.pairing, ref) >= 0) return "settled"
+  if (self.entries[ref.seq]?.calls[ref.index]?.approval === true) return "awaiting"
+  return self.lastActor > ref.seq ? "abandoned" : "running"
+}
+
+/**
+ * Tells whether a group has a call that is running or awaits an approval; such a group is never removed.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const isOpen = (self: Transcript, group: number): boolean => {
+  if (Pairing.isSettled(self.pairing, group)) return false
+  const calls = self.entries[group]?.calls ?? noCalls
+  for (let index = 0; index < calls.length; index++) {
+    const status = statusOf(self, { seq: group, index })
+    if (status === "running" || status === "awaiting") return true
+  }
+  return false
+}
+
+/**
+ * The text of an entry: of its text parts, or of its result. Calls and reasoning are not text.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const textOf = (entry: Entry): string => Text.ofMessage(entry.message)

@@ -1,0 +1,199 @@
+/**
+ * What the model sees: the entries of a transcript after the decisions are applied, repaired, with their running price.
+ *
+ * A view is a pure function of transcript and decisions. It is repaired before it is priced, because the view that is
+ * priced is the view that is sent:
+ *
+ * - system entries go first, in their order;
+ * - a result whose call is not in the view is dropped, and of several results of one call the last stands;
+ * - results stand directly after the entry that makes the calls, in call order; what stood between moves behind them;
+ * - a call that was abandoned gets a synthetic result, which has a price but no seq.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Decision from "./Decision.ts"
+import * as Alter from "./internal/alter.ts"
+import * as WireSend from "./internal/wireSend.ts"
+import * as Pairing from "./Pairing.ts"
+import * as Transcript from "./Transcript.ts"
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Item = Transcript.Item
+
+/**
+ * A view of the first `length` entries of a transcript.
+ *
+ * **Details**
+ *
+ * - `decisions`: those recorded before, oldest first, then those of the pass that made this view.
+ * - `items`: in the order in which they are sent.
+ * - `price`: the sum of the prices of the items, in tokens, exactly.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface View {
+  readonly transcript: Transcript.Transcript
+  readonly length: number
+  readonly decisions: ReadonlyArray<Decision.Decision>
+  readonly items: ReadonlyArray<Item>
+  readonly price: number
+}
+
+/** The synthetic results that were made, by the entry that makes the call. */
+const synthetic = new WeakMap<Transcript.Entry, Array<Item | undefined>>()
+
+const syntheticOf = (transcript: Transcript.Transcript, entry: Transcript.Entry, index: number): Item => {
+  let known = synthetic.get(entry)
+  if (known === undefined) synthetic.set(entry, known = new Array(entry.calls.length))
+  const made = known[index]
+  if (made !== undefined) return made
+  const message = Prompt.makeMessage("tool", { content: [WireSend.abandonedResult(entry.calls[index]!)] })
+  const price = transcript.priceOf(message)
+  return known[index] = { seq: -1, entry: undefined, group: entry.seq, message, price, state: "synthetic" }
+}
+
+/** Puts the system entries from `from` on into `out`, under the decisions of the index. */
+const system = (transcript: Transcript.Transcript, from: number, to: number, out: Array<Item>): void => {
+  const entries = transcript.entries
+  for (let seq = from; seq < to; seq++) if (entries[seq]!.role === "system") out.push(transcript.items[seq]!)
+}
+
+/**
+ * Lays out the conversation entries from `from` on, under the decisions of the index, in the order in which they are
+ * sent. `from` is the seq of an entry of the assistant or of a human: everything that is sent before such an entry also
+ * came before it, but for late results.
+ *
+ * @internal
+ */
+export const layout = (
+  transcript: Transcript.Transcript,
+  index: Decision.Index,
+  from: number,
+  to: number,
+  out: Array<Item>
+): void => {
+  const { entries, items, pairing } = transcript
+  const place = (seq: number): void => {
+    const decision = index.get(seq)
+    if (decision === undefined) out.push(items[seq]!)
+    else if (decision._tag !== "Remove") out.push(Alter.item(transcript, entries[seq]!, decision))
+  }
+  for (let seq = from; seq < to; seq++) {
+    const entry = entries[seq]!
+    // Results and approval responses stand with their group; one without a group is an orphan and is dropped.
+    if (entry.role === "system" || entry.kind !== "message") continue
+    if (entry.calls.length === 0) {
+      place(seq)
+      continue
+    }
+    if (index.get(seq)?._tag === "Remove") continue
+    place(seq)
+    for (const response of transcript.responses.get(seq) ?? noSeqs) if (response < to) place(response)
+    for (let call = 0; call < entry.calls.length; call++) {
+      const ref = { seq, index: call }
+      const result = Pairing.resultOf(pairing, ref)
+      if (result >= 0 && result < to) place(result)
+      else if (Transcript.statusOf(transcript, ref) === "abandoned") out.push(syntheticOf(transcript, entry, call))
+    }
+  }
+}
+
+const noSeqs: ReadonlyArray<number> = []
+
+const priceOf = (items: ReadonlyArray<Item>): number => {
+  let price = 0
+  for (const item of items) price += item.price
+  return price
+}
+
+/**
+ * Makes the view of a transcript under some decisions.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (
+  transcript: Transcript.Transcript,
+  decisions: ReadonlyArray<Decision.Decision> = []
+): View => {
+  const length = transcript.entries.length
+  const items: Array<Item> = []
+  system(transcript, 0, length, items)
+  layout(transcript, Decision.addTo(new Map(), decisions), 0, length, items)
+  return { transcript, length, decisions, items, price: priceOf(items) }
+}
+
+/**
+ * Makes the view of a prompt, priced by `priceOf`, with nothing decided.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromPrompt = (prompt: Prompt.Prompt, priceOf: Transcript.PriceOf): View =>
+  make(Transcript.fromPrompt(prompt, priceOf))
+
+/**
+ * The messages of some items. Results that came in one message and still stand together unchanged are sent as that
+ * message, the same object; what is left of one, as one message too.
+ *
+ * @internal
+ */
+export const render = (items: ReadonlyArray<Item>, from: number, out: Array<Prompt.Message>, seqs: Array<number>): void => {
+  for (let at = from; at < items.length; at++) {
+    const item = items[at]!
+    const carrier = item.entry?.carrier
+    seqs.push(item.seq >= 0 ? item.seq : item.group)
+    if (carrier === undefined || carrier.role !== "tool" || carrier.content.length === 1) {
+      out.push(item.message)
+      continue
+    }
+    let end = at + 1
+    while (end < items.length && items[end]!.entry?.carrier === carrier) end++
+    out.push(joined(carrier, items, at, end))
+    at = end - 1
+  }
+}
+
+const joined = (
+  carrier: Prompt.ToolMessage,
+  items: ReadonlyArray<Item>,
+  from: number,
+  to: number
+): Prompt.Message => {
+  let whole = to - from === carrier.content.length
+  for (let at = from; whole && at < to; at++) whole = items[at]!.state === "kept" && items[at]!.entry!.part === at - from
+  if (whole) return carrier
+  if (to - from === 1) return items[from]!.message
+  const content: Array<Prompt.ToolMessagePart> = []
+  for (let at = from; at < to; at++) {
+    const message = items[at]!.message
+    if (message.role === "tool") content.push(...message.content)
+  }
+  return Prompt.makeMessage("tool", { content, options: carrier.options })
+}
+
+/**
+ * The prompt of a view, without what the wire needs beyond the repair.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const toPrompt = (self: View): Prompt.Prompt => {
+  const messages: Array<Prompt.Message> = []
+  render(self.items, 0, messages, [])
+  return Prompt.fromMessages(messages)
+}
+
+/**
+ * How many entries the decisions of a view have removed, truncated and stubbed.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const counts = (self: View): Decision.Counts =>
+  Decision.counts(Decision.addTo(new Map(), self.decisions))

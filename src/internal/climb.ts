@@ -1,0 +1,54 @@
+import * as Effect from "effect/Effect"
+import type * as Rung from "../Rung.ts"
+import type * as Stage from "../Stage.ts"
+import type * as View from "../View.ts"
+import * as Draft from "./draft.ts"
+
+/** What came of a climb: the view, the rung of its last decision, and the draft it was made on. */
+export interface Climbed {
+  readonly view: View.View
+  readonly level: number
+  readonly draft: Draft.Writable
+}
+
+/** Runs the proposer of a rung until the price is at most `aim` or there is nothing more to propose. */
+export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number, aim: number): void => {
+  if (draft.price <= aim) return
+  for (const decision of rung(draft)) {
+    if (draft.price <= aim) return
+    Draft.apply(draft, level, decision)
+  }
+}
+
+/** Takes over what an effectful rung decided: the decisions it added to the view it was given. */
+const adopt = (draft: Draft.Writable, level: number, view: View.View): Draft.Writable => {
+  const next = Draft.make(view, draft.settings)
+  const known = draft.base.decisions.length + draft.edits.length
+  const edits = view.decisions.slice(known).map((decision) => ({ level, decision, price: view.price }))
+  return { ...next, base: draft.base, edits: [...draft.edits, ...edits] }
+}
+
+/**
+ * Climbs rungs, level by level from 1, until the price is at most `aim`.
+ *
+ * Before every single edit the price is compared with the aim, so the edits of a climb to a higher aim are a prefix of
+ * those of a climb to a lower one.
+ */
+export const stage = <E, R>(
+  rungs: ReadonlyArray<Rung.Rung<E, R>>
+): (pass: Stage.Pass, aim: number) => Effect.Effect<Climbed, E, R> =>
+  Effect.fnUntraced(function*(pass, aim) {
+    let draft = Draft.make(pass.view, pass.settings)
+    for (let at = 0; at < rungs.length && draft.price > aim; at++) {
+      const { run } = rungs[at]!
+      if (run._tag === "propose") {
+        propose(draft, run.propose, at + 1, aim)
+        continue
+      }
+      const view = Draft.toView(draft, draft.edits.length)
+      const next = yield* run.stage({ ...pass, view })
+      if (next.view !== view) draft = adopt(draft, at + 1, next.view)
+    }
+    const count = draft.edits.length
+    return { view: Draft.toView(draft, count), level: Draft.levelOf(draft, count), draft }
+  })

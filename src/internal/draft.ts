@@ -1,0 +1,131 @@
+import * as Decision from "../Decision.ts"
+import type * as Settings from "../Settings.ts"
+import type * as Transcript from "../Transcript.ts"
+import * as View from "../View.ts"
+import * as Alter from "./alter.ts"
+
+/**
+ * A view that is being changed: what rungs read, and what only the interpreter writes to.
+ *
+ * `items` keeps its length through a pass: an item that was removed leaves `undefined`, so positions stay valid.
+ */
+export interface Draft {
+  readonly transcript: Transcript.Transcript
+  readonly settings: Settings.Settings
+  /** The length of the transcript: what decisions taken now carry as `at`. */
+  readonly at: number
+  readonly items: ReadonlyArray<View.Item | undefined>
+  readonly price: number
+}
+
+/** One edit of a pass: the rung it came from, and the price of the view after it. */
+interface Edit {
+  readonly level: number
+  readonly decision: Decision.Decision
+  readonly price: number
+}
+
+export interface Writable extends Draft {
+  readonly base: View.View
+  readonly items: Array<View.Item | undefined>
+  readonly positions: Int32Array
+  readonly edits: Array<Edit>
+  price: number
+}
+
+const positionsOf = (view: View.View): Int32Array => {
+  const positions = new Int32Array(view.length).fill(-1)
+  view.items.forEach((item, at) => {
+    if (item.seq >= 0) positions[item.seq] = at
+  })
+  return positions
+}
+
+export const make = (view: View.View, settings: Settings.Settings): Writable => ({
+  transcript: view.transcript,
+  settings,
+  at: view.length,
+  base: view,
+  items: view.items.slice(),
+  positions: positionsOf(view),
+  edits: [],
+  price: view.price
+})
+
+/** Applies a candidate; one that does not lower the price of its entry, or whose entry is not there, changes nothing. */
+export const apply = (self: Writable, level: number, decision: Decision.Decision): void => {
+  if (decision._tag === "Remove") {
+    const whole = wholeUnits(self, decision)
+    if (whole.seqs.length === 0) return
+    for (const seq of whole.seqs) remove(self, seq)
+    self.edits.push({ level, decision: whole, price: self.price })
+    return
+  } else {
+    const position = self.positions[decision.seq] ?? -1
+    const item = self.items[position]
+    if (item === undefined || item.entry === undefined || item.state !== "kept") return
+    const altered = Alter.item(self.transcript, item.entry, decision)
+    if (altered.price >= item.price) return
+    self.items[position] = altered
+    self.price += altered.price - item.price
+  }
+  self.edits.push({ level, decision, price: self.price })
+}
+
+/**
+ * The removal of whole units: a proposer that names one member of a group means the group, because neither a call nor a
+ * result may stand alone. What is not there (any more) is left out.
+ */
+const wholeUnits = (self: Writable, decision: Decision.Remove): Decision.Remove => {
+  const seqs = new Set<number>()
+  for (const seq of decision.seqs) {
+    const position = self.positions[seq] ?? -1
+    const item = self.items[position]
+    if (item === undefined) continue
+    seqs.add(seq)
+    if (item.group < 0) continue
+    for (let at = self.positions[item.group] ?? position; self.items[at]?.group === item.group; at++) {
+      const member = self.items[at]!.seq
+      if (member >= 0) seqs.add(member)
+    }
+  }
+  return seqs.size === decision.seqs.length ? decision : { ...decision, seqs: [...seqs] }
+}
+
+const remove = (self: Writable, seq: number): void => {
+  const position = self.positions[seq] ?? -1
+  const item = self.items[position]
+  if (item === undefined) return
+  self.items[position] = undefined
+  self.price -= item.price
+  if (item.group !== seq) return
+  // A synthetic result has no seq of its own: it goes with the entry that made the call.
+  for (let at = position + 1; at < self.items.length; at++) {
+    const member = self.items[at]
+    if (member === undefined) continue
+    if (member.group !== seq) break
+    if (member.state !== "synthetic") continue
+    self.items[at] = undefined
+    self.price -= member.price
+  }
+}
+
+/** The view after the first `count` edits. */
+export const toView = (self: Writable, count: number): View.View => {
+  if (count === 0) return self.base
+  const decisions = [...self.base.decisions]
+  for (let at = 0; at < count; at++) decisions.push(self.edits[at]!.decision)
+  if (count < self.edits.length) return View.make(self.transcript, decisions)
+  const items = self.items.filter((item) => item !== undefined)
+  return { transcript: self.transcript, length: self.at, decisions, items, price: self.price }
+}
+
+/** The level of the first `count` edits: the rung of the last of them. */
+export const levelOf = (self: Writable, count: number): number => count === 0 ? 0 : self.edits[count - 1]!.level
+
+/** How many edits it takes to come down to `aim`: all of them when it is never reached. */
+export const editsTo = (self: Writable, aim: number): number => {
+  if (self.base.price <= aim) return 0
+  const reached = self.edits.findIndex((edit) => edit.price <= aim)
+  return reached < 0 ? self.edits.length : reached + 1
+}
