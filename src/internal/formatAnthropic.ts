@@ -159,8 +159,31 @@ export const userMessages = (
     return messages
   })
 
-/** The usage of a response: the input count leaves out what was read from the cache and written to it. */
+/**
+ * The usage of a response: the input count leaves out what was read from the cache and written to it.
+ *
+ * Where the server made several calls for one response, the counts beside `iterations` are those of the last alone, and
+ * the bill is their sum.
+ */
 export const usage = (value: Schema.JsonObject, place: Json.Place): Json.Read<Session.Usage> =>
+  Result.gen(function*() {
+    const iterations = value.iterations
+    if (!Json.isArray(iterations) || iterations.length < 2) return yield* oneUsage(value, place)
+    const sum: { -readonly [bucket in keyof Session.Usage]: number } = {}
+    for (const [index, iteration] of iterations.entries()) {
+      const within = Json.at(Json.at(place, "iterations"), index)
+      const usage = yield* oneUsage(yield* Json.object(iteration, within), within)
+      for (const bucket of buckets) {
+        const tokens = usage[bucket]
+        if (tokens !== undefined) sum[bucket] = (sum[bucket] ?? 0) + tokens
+      }
+    }
+    return sum
+  })
+
+const buckets = ["fresh", "cacheRead", "cacheWrite", "output"] as const
+
+const oneUsage = (value: Schema.JsonObject, place: Json.Place): Json.Read<Session.Usage> =>
   Result.gen(function*() {
     const fresh = yield* Json.optionalCountAt(value, "input_tokens", place)
     const cacheRead = yield* Json.optionalCountAt(value, "cache_read_input_tokens", place)
