@@ -1,20 +1,451 @@
 /**
- * Reads Anthropic Messages request bodies.
+ * Reads and writes Anthropic Messages request bodies.
  *
  * @since 0.1.0
  */
-import { fail } from "../internal/formatJson.ts"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Blocks from "../internal/formatAnthropic.ts"
+import * as Json from "../internal/formatJson.ts"
+import * as Message from "../internal/formatMessage.ts"
+import * as Wire from "../internal/formatWire.ts"
 import type * as Reader from "./Reader.ts"
+import type * as Session from "./Session.ts"
+
+const format = "anthropic-messages"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+const ownBlock =
+  /^(tool_use|tool_result|thinking|redacted_thinking|document|container_upload|search_result|compaction)$|_tool_use$|_tool_result$/
+
+/** Whether a message can be of this format, and whether it can be of no other. */
+const shapeOf = (value: Schema.Json): "own" | "near" | "other" => {
+  if (!Json.isObject(value) || (value.role !== "user" && value.role !== "assistant")) return "other"
+  if (value.tool_calls !== undefined || value.function_call !== undefined) return "other"
+  if (typeof value.content === "string") return "near"
+  if (!Json.isArray(value.content)) return "other"
+  let own = false
+  for (const block of value.content) {
+    if (!Json.isObject(block) || typeof block.type !== "string") return "other"
+    if (ownBlock.test(block.type) || block.cache_control !== undefined || Json.isObject(block.source)) own = true
+  }
+  return own ? "own" : "near"
+}
+
+const detect = (sample: Reader.Sample): string | undefined => {
+  const body = sample.first[0]
+  if (sample.kind !== "document" || !Json.isObject(body) || !Json.isArray(body.messages)) return undefined
+  const shapes = body.messages.map(shapeOf)
+  if (shapes.length === 0 || shapes.includes("other")) return undefined
+  return shapes.includes("own") || body.system !== undefined || body.anthropic_version !== undefined ||
+      (typeof body.model === "string" && body.model.startsWith("claude"))
+    ? "a body with the messages of Anthropic's API"
+    : undefined
+}
 
 /**
+ * Reads a body with `system` and `messages`.
+ *
+ * **Details**
+ *
+ * - Each block of `system` is a system message.
+ * - The tool results of a user message form one tool message; what follows them is a user message.
+ * - `cache_control` of a block is kept in `options.anthropic.cacheControl`, other fields without a place in
+ *   `options["anthropic-messages"]`.
+ * - Blocks that `Prompt` cannot hold (compaction, stored files, search results …) are opaque parts in their place.
+ * - Fails on an unknown role and on fields of a wrong type.
+ *
+ * @see https://docs.claude.com/en/api/messages
  * @category readers
  * @since 0.1.0
  */
 export const reader: Reader.Reader = {
-  format: "anthropic-messages",
-  detect: () => undefined,
-  start: (file) => ({
-    record: (_value, line) => fail({ file, line, field: "" }, "nothing: not written yet"),
-    end: () => fail({ file, line: 0, field: "" }, "nothing: not written yet")
+  format,
+  detect,
+  start: (file, why) => {
+    const session = Wire.builder(file, format, why)
+    let read = false
+    return {
+      record: (value, line) =>
+        Result.gen(function*() {
+          const place: Json.Place = { file, line, field: "" }
+          if (read) return yield* Json.fail(place, "a second body; a session is one")
+          read = true
+          const body = yield* Json.object(value, place)
+          session.model = yield* Json.optionalStringAt(body, "model", place)
+          for (const message of yield* systemMessages(body.system, Json.at(place, "system"))) {
+            session.push(message, line)
+          }
+          const within = Json.at(place, "messages")
+          for (const [index, message] of (yield* Json.arrayAt(body, "messages", place)).entries()) {
+            yield* pushMessage(message, Json.at(within, index), session)
+          }
+          if (Json.isObject(body.usage)) session.bill(usage(body.usage, Json.at(place, "usage")), line)
+        }),
+      end: () => Wire.ended(session, file)
+    }
+  }
+}
+
+const systemMessages = (
+  system: Schema.Json | undefined,
+  place: Json.Place
+): Json.Read<ReadonlyArray<Prompt.SystemMessage>> =>
+  Result.gen(function*() {
+    if (system === undefined || system === null) return []
+    if (typeof system === "string") return [Message.system(system)]
+    const messages: Array<Prompt.SystemMessage> = []
+    for (const [index, value] of (yield* Json.array(system, place)).entries()) {
+      const within = Json.at(place, index)
+      const block = yield* Json.object(value, within)
+      messages.push(annotateBlock(Message.system(yield* Json.stringAt(block, "text", within)), block, textFields))
+    }
+    return messages
+  })
+
+const messageFields: ReadonlySet<string> = new Set(["role", "content"])
+
+const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builder): Json.Read<void> =>
+  Result.gen(function*() {
+    const wire = yield* Json.object(value, place)
+    const role = yield* Json.stringAt(wire, "role", place)
+    const within = Json.at(place, "content")
+    const fields = Wire.fieldsOf(wire, messageFields)
+    if (role === "user") {
+      const nameOf = (id: string) => session.answer(id, place.line)
+      const messages = annotateAll(yield* Blocks.userMessages(wire.content, within, nameOf), wire.content)
+      // A message without content is one all the same.
+      for (const [index, message] of (messages.length === 0 ? [Message.user([])] : messages).entries()) {
+        session.push(index === 0 ? Wire.annotate(message, format, { fields }) : message, place.line)
+      }
+      return
+    }
+    if (role !== "assistant") {
+      return yield* Json.fail(
+        Json.at(place, "role"),
+        `unknown role ${JSON.stringify(role)}, expected user or assistant; the system prompt stands in \`system\``
+      )
+    }
+    const parts: Array<Prompt.AssistantMessagePart> = []
+    if (typeof wire.content === "string") {
+      parts.push(Message.text(wire.content))
+    } else {
+      for (const [index, block] of (yield* Json.arrayAt(wire, "content", place)).entries()) {
+        const part = yield* Blocks.assistantPart(block, Json.at(within, index))
+        parts.push(annotatePart(part, block))
+      }
+    }
+    session.push(Wire.annotate(Message.assistant(parts), format, { fields }), place.line)
+    if (Json.isObject(wire.usage)) session.bill(usage(wire.usage, Json.at(place, "usage")), place.line)
+  })
+
+/**
+ * A response with server-side compaction has one entry for each call of the model, and its own counts are those of the
+ * last: the bill is the sum.
+ */
+const usage = (value: Schema.JsonObject, place: Json.Place): Json.Read<Session.Usage> =>
+  Result.gen(function*() {
+    if (!Json.isArray(value.iterations) || value.iterations.length === 0) return yield* Blocks.usage(value, place)
+    const sum: { fresh?: number; cacheRead?: number; cacheWrite?: number; output?: number } = {}
+    const within = Json.at(place, "iterations")
+    for (const [index, iteration] of value.iterations.entries()) {
+      const one = yield* Blocks.usage(yield* Json.object(iteration, Json.at(within, index)), Json.at(within, index))
+      for (const bucket of ["fresh", "cacheRead", "cacheWrite", "output"] as const) {
+        const count = one[bucket]
+        if (count !== undefined) sum[bucket] = (sum[bucket] ?? 0) + count
+      }
+    }
+    return sum
+  })
+
+/** Puts the notes of the blocks onto the parts made of them; blocks and parts are in the same order, one for one. */
+const annotateAll = (
+  messages: ReadonlyArray<Prompt.Message>,
+  content: Schema.Json | undefined
+): ReadonlyArray<Prompt.Message> => {
+  if (!Json.isArray(content)) return messages
+  let next = 0
+  const block = () => content[next++]
+  return messages.map((message) => {
+    if (message.role === "tool") {
+      return Message.tool(
+        message.content.map((part) => part.type === "tool-result" ? annotatePart(part, block()) : part)
+      )
+    }
+    return message.role === "user" ? Message.user(message.content.map((part) => annotatePart(part, block()))) : message
+  })
+}
+
+const textFields: ReadonlySet<string> = new Set(["type", "text", "cache_control"])
+const thinkingFields: ReadonlySet<string> = new Set(["type", "thinking", "signature", "data", "cache_control"])
+const callFields: ReadonlySet<string> = new Set(["type", "id", "name", "input", "server_name", "cache_control"])
+const resultFields: ReadonlySet<string> = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"])
+const fileFields: ReadonlySet<string> = new Set(["type", "source", "title", "cache_control"])
+const approvalFields: ReadonlySet<string> = new Set()
+
+const heldBy: { readonly [type in Prompt.Part["type"]]: ReadonlySet<string> } = {
+  "text": textFields,
+  "reasoning": thinkingFields,
+  "tool-call": callFields,
+  "tool-result": resultFields,
+  "file": fileFields,
+  "tool-approval-request": approvalFields,
+  "tool-approval-response": approvalFields
+}
+
+const annotatePart = <A extends Prompt.Part>(part: A, block: Schema.Json | undefined): A => {
+  if (!Json.isObject(block) || Wire.rawOf(part) !== undefined) return part
+  const noted = annotateBlock(part, block, heldBy[part.type])
+  if (noted.type === "reasoning" && noted.options.anthropic === undefined) {
+    // Some providers of this API sign nothing; without a note the block could not be told from another format's.
+    return Wire.annotate(noted, format, { unsigned: true })
+  }
+  if (noted.type !== "tool-result" || !Json.isArray(block.content) || noted.providerExecuted) return noted
+  const blocks = nestedBlocks(block.content)
+  return blocks === undefined ? noted : { ...noted, result: blocks }
+}
+
+const annotateBlock = <A extends Prompt.Message | Prompt.Part>(
+  self: A,
+  block: Schema.JsonObject,
+  held: ReadonlySet<string>
+): A =>
+  Wire.annotate(
+    Wire.annotate(self, "anthropic", { cacheControl: block.cache_control ?? undefined }),
+    format,
+    { fields: Wire.fieldsOf(block, held) }
+  )
+
+/** The blocks of a result where one of them says more than its text or its image; `undefined` where none does. */
+const nestedBlocks = (content: Schema.JsonArray): ReadonlyArray<Schema.JsonObject> | undefined => {
+  let more = false
+  const blocks: Array<Schema.JsonObject> = []
+  for (const block of content) {
+    if (!Json.isObject(block)) return undefined
+    const source = block.source
+    if (block.type === "text" && typeof block.text === "string") {
+      if (Wire.fieldsOf(block, plainText) !== undefined) more = true
+      blocks.push(block)
+    } else if (block.type === "image" && Json.isObject(source)) {
+      const data = source.type === "base64" ? source.data : source.type === "url" ? source.url : undefined
+      const mediaType = source.type === "base64" ? source.media_type : "image/*"
+      if (typeof data !== "string" || typeof mediaType !== "string") blocks.push(block)
+      else {
+        const fields = Wire.fieldsOf(block, plainImage)
+        if (fields !== undefined) more = true
+        blocks.push({ ...Message.resultImage(mediaType, data), ...fields })
+      }
+    } else blocks.push(block)
+  }
+  return more ? blocks : undefined
+}
+
+const plainText: ReadonlySet<string> = new Set(["type", "text"])
+const plainImage: ReadonlySet<string> = new Set(["type", "source"])
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Writing
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * What {@link write} adds to the messages: the model of the body.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface WriteOptions {
+  readonly model?: string | undefined
+}
+
+const heldByMessage: Wire.Held = { anthropic: new Set(["cacheControl"]), [format]: true }
+const heldByPart: Wire.Held = { anthropic: new Set(["cacheControl", "info", "serverName"]), [format]: true }
+
+interface Turn {
+  readonly role: "user" | "assistant"
+  readonly results: Array<Schema.JsonObject>
+  readonly blocks: Array<Schema.JsonObject>
+  readonly fields: Schema.JsonObject
+}
+
+/**
+ * Writes messages as a body `{ model?, system?, messages }`.
+ *
+ * **Details**
+ *
+ * - System messages stand first, in order; a later one is moved there and listed.
+ * - Roles alternate: neighbours of one role become one message, and tool results stand at its start.
+ * - What the format has no place for is listed in `losses`: reasoning that Anthropic did not sign, files it does not
+ *   take, approvals, items of other formats, arguments that are no object, and the options of other providers.
+ *
+ * @category writers
+ * @since 0.1.0
+ */
+export const write = (
+  messages: ReadonlyArray<Prompt.Message>,
+  options?: WriteOptions
+): { readonly value: Schema.JsonObject; readonly losses: ReadonlyArray<Session.Finding> } => {
+  const losses = Wire.losses()
+  const system: Array<Schema.JsonObject> = []
+  const turns: Array<Turn> = []
+  const turn = (role: Turn["role"], message: Prompt.Message): Turn => {
+    const last = turns.at(-1)
+    const fields = Wire.objectOf(Wire.optionsAt(message, format), "fields")
+    if (last?.role === role) {
+      if (Object.keys(fields).length > 0) {
+        losses.report("fields", "merged into the message before; its fields are left out")
+      }
+      return last
+    }
+    const next: Turn = { role, results: [], blocks: [], fields }
+    turns.push(next)
+    return next
+  }
+  for (const [index, message] of messages.entries()) {
+    losses.place = `messages[${index}]`
+    losses.options(message, heldByMessage)
+    if (message.role === "system") {
+      if (turns.length > 0) losses.report("order", "a later system message is moved to the start")
+      system.push({ type: "text", text: message.content, ...fieldsOf(message) })
+      continue
+    }
+    if (message.content.length === 0 && turns.length > 0) {
+      losses.report("empty-message", "an empty message has no place beside others")
+    }
+    const current = turn(message.role === "assistant" ? "assistant" : "user", message)
+    const marked = cacheControlOf(message)
+    for (const [position, part] of message.content.entries()) {
+      losses.place = `messages[${index}].content[${position}]`
+      losses.options(part, heldByPart)
+      const written = writePart(part, losses)
+      if (written === undefined) continue
+      // A message's mark stands on its last block, as the Effect provider puts it.
+      const block = marked !== undefined && position === message.content.length - 1
+        ? { ...written, cache_control: written.cache_control ?? marked }
+        : written
+      if (part.type === "tool-result" && !part.providerExecuted) current.results.push(block)
+      else current.blocks.push(block)
+    }
+  }
+  return {
+    value: {
+      ...(options?.model === undefined ? undefined : { model: options.model }),
+      ...(system.length === 0 ? undefined : { system: Wire.onlyText(system) ?? system }),
+      messages: turns.map(({ blocks, fields, results, role }) => {
+        const content = [...results, ...blocks]
+        return { role, content: Wire.onlyText(content) ?? content, ...fields }
+      })
+    },
+    losses: losses.all
+  }
+}
+
+const cacheControlOf = (self: Prompt.Message | Prompt.Part): Schema.Json | undefined =>
+  Wire.optionsAt(self, "anthropic").cacheControl ?? undefined
+
+const fieldsOf = (self: Prompt.Message | Prompt.Part): Schema.JsonObject => {
+  const cacheControl = cacheControlOf(self)
+  return {
+    ...Wire.objectOf(Wire.optionsAt(self, format), "fields"),
+    ...(cacheControl === undefined ? undefined : { cache_control: cacheControl })
+  }
+}
+
+const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | undefined => {
+  switch (part.type) {
+    case "text": {
+      const raw = Wire.rawOf(part)
+      if (raw === undefined) return { type: "text", text: part.text, ...fieldsOf(part) }
+      if (Wire.holdsRaw(format, raw)) return raw
+      losses.report("opaque-item", `an item of another format has no place here (${String(raw.type)})`)
+      return undefined
+    }
+    case "reasoning":
+      return writeReasoning(part, losses)
+    case "file":
+      return { ...writeFile(part, losses), ...fieldsOf(part) }
+    case "tool-call": {
+      const serverName = Wire.optionsAt(part, "anthropic").serverName
+      const params = losses.json(part.params, "params")
+      if (!Json.isObject(params)) losses.report("arguments", "arguments that are no object are written as `{ input }`")
+      return {
+        type: !part.providerExecuted ? "tool_use" : serverName === undefined ? "server_tool_use" : "mcp_tool_use",
+        id: part.id,
+        name: part.name,
+        input: Json.isObject(params) ? params : { input: params },
+        ...(serverName === undefined ? undefined : { server_name: serverName }),
+        ...fieldsOf(part)
+      }
+    }
+    case "tool-result": {
+      const failed = part.isFailure ? { is_error: true } : undefined
+      return part.providerExecuted
+        ? {
+          type: `${part.name}_tool_result`,
+          tool_use_id: part.id,
+          content: losses.json(part.result, "result"),
+          ...failed,
+          ...fieldsOf(part)
+        }
+        : {
+          type: "tool_result",
+          tool_use_id: part.id,
+          content: writeResult(part, losses),
+          ...failed,
+          ...fieldsOf(part)
+        }
+    }
+    case "tool-approval-request":
+    case "tool-approval-response":
+      losses.report("approval", "an approval has no place here")
+      return undefined
+  }
+}
+
+/** Reasoning goes back only as the API gave it: a block that it did not sign is refused. */
+const writeReasoning = (part: Prompt.ReasoningPart, losses: Wire.Losses): Schema.JsonObject | undefined => {
+  const info = Wire.objectOf(Wire.optionsAt(part, "anthropic"), "info")
+  if (typeof info.redactedData === "string") {
+    return { type: "redacted_thinking", data: info.redactedData, ...fieldsOf(part) }
+  }
+  if (typeof info.signature === "string") {
+    return { type: "thinking", thinking: part.text, signature: info.signature, ...fieldsOf(part) }
+  }
+  if (Wire.optionsAt(part, format).unsigned === true) {
+    return { type: "thinking", thinking: part.text, ...fieldsOf(part) }
+  }
+  losses.report("reasoning", "reasoning that is not signed has no place here")
+  return undefined
+}
+
+const writeFile = (part: Prompt.FilePart, losses: Wire.Losses): Schema.JsonObject => {
+  const image = part.mediaType.startsWith("image/")
+  if (!image && part.mediaType !== "application/pdf") {
+    losses.report("file", `no place for a file of this type (${part.mediaType})`)
+    return Message.resultText(Wire.omitted(part.mediaType, part.fileName))
+  }
+  const data = Wire.fileData(part)
+  const source = "url" in data
+    ? { type: "url", url: data.url }
+    : { type: "base64", media_type: part.mediaType, data: data.base64 }
+  if (image) {
+    if (part.fileName !== undefined) losses.report("file", `no place for the name of an image (${part.fileName})`)
+    return { type: "image", source }
+  }
+  return { type: "document", source, ...(part.fileName === undefined ? undefined : { title: part.fileName }) }
+}
+
+const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.Json => {
+  const result = Wire.resultOf(part, losses)
+  if (typeof result === "string") return result
+  return result.map((block) => {
+    const image = Wire.imageOf(block)
+    if (image !== undefined) return { ...writeFile(image.file, losses), ...image.fields }
+    if (block.type === "text" || Wire.holdsRaw(format, block)) return block
+    losses.report("result-block", `a block of another format has no place here (${String(block.type)})`)
+    return Message.resultText(Wire.omitted(String(block.type)))
   })
 }
