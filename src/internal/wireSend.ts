@@ -30,7 +30,11 @@ export const firstUserText = "<system-reminder source=\"context-compaction\">\n"
 
 const machine: Marks.Marks = { source: "context-compaction" }
 
-const synthetic = (call: Pick<Prompt.ToolCallPart, "id" | "name">, result: string, isFailure: boolean): Prompt.ToolResultPart =>
+const synthetic = (
+  call: Pick<Prompt.ToolCallPart, "id" | "name">,
+  result: string,
+  isFailure: boolean
+): Prompt.ToolResultPart =>
   Marks.set(
     Prompt.makePart("tool-result", { id: call.id, name: call.name, isFailure, result, providerExecuted: false }),
     machine
@@ -41,7 +45,8 @@ export const abandonedResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">):
   synthetic(call, abandonedText, true)
 
 /** Answers a call that is still running, so that the request is accepted; the real result takes its place later. */
-export const runningResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart => synthetic(call, runningText, false)
+export const runningResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart =>
+  synthetic(call, runningText, false)
 
 const firstUserMessage = Marks.set(
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: firstUserText })] }),
@@ -84,7 +89,8 @@ const refusesOutput = (part: Prompt.ToolResultPart, rules: SendRules): boolean =
 /**
  * Everything in one message that may not be sent, judged alone.
  *
- * Reasoning without provider state counts as no content: no provider accepts it back, adapters leave it out.
+ * Reasoning without provider state is no content: no provider accepts it back, adapters leave it out. An approval request
+ * keeps its message, yet nothing of it reaches a provider.
  */
 export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray<Fault> => {
   if (message.role === "system") return refusesText(message.content, rules) ? wholeFaults : none
@@ -92,10 +98,12 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
   const add = (rule: Fault["rule"], part: number, detail: string, fix: Fault["fix"]) =>
     (found ??= []).push({ rule, part, detail, fix })
   const content: ReadonlyArray<Prompt.Part> = message.content
-  let sent = false
-  let previous: Prompt.Part | undefined
-  // Where the last part stands that the provider is sent and that is no reasoning.
+  let asks = false
+  let signedSinceItem = false
+  let hasSigned = false
+  // Where the last part stands that a provider is sent and that is no reasoning.
   let lastItem = -1
+  let previous: Prompt.Part | undefined
   for (let i = 0; i < content.length; i++) {
     const part = content[i]!
     if (part.type === "text" && refusesText(part.text, rules)) {
@@ -105,25 +113,28 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
       if (!follower) continue
     }
     if (part.type === "tool-result" && refusesOutput(part, rules)) {
-      add("text", i, `the model's output of the result ${part.id} is empty`, "output")
+      add("text", i, `the output for the model of the result ${part.id} is empty`, "output")
     }
-    if (part.type !== "reasoning" || hasProviderState(part)) sent = true
-    if (part.type !== "reasoning" && part.type !== "tool-approval-request") lastItem = i
     previous = part
-  }
-  if (rules.reasoning === "followed" && message.role === "assistant") {
-    let signed = false
-    for (let i = lastItem + 1; i < content.length; i++) signed ||= isSigned(content[i])
-    if (signed) {
-      sent = lastItem >= 0
-      for (let i = lastItem + 1; i < content.length; i++) {
-        const part = content[i]!
-        if (part.type === "reasoning") add("reasoning", i, "nothing follows the signed reasoning", "drop")
-        else if (part.type === "tool-approval-request") sent = true
-      }
+    if (part.type === "tool-approval-request") asks = true
+    else if (part.type !== "reasoning") {
+      lastItem = i
+      signedSinceItem = false
+    } else if (isSigned(part)) {
+      signedSinceItem = true
+      hasSigned = true
     }
   }
-  if (!sent) (found ??= []).push(whole)
+  const dropsReasoning = rules.reasoning === "followed" && signedSinceItem
+  const isSent = lastItem >= 0 || (hasSigned && !dropsReasoning)
+  if (!isSent && !asks) return found === undefined ? wholeFaults : [...found, whole]
+  if (dropsReasoning || !isSent) {
+    for (let i = lastItem + 1; i < content.length; i++) {
+      if (content[i]!.type !== "reasoning") continue
+      if (dropsReasoning) add("reasoning", i, "nothing follows the signed reasoning", "drop")
+      else add("empty", i, "the message holds nothing else that could be sent", "drop")
+    }
+  }
   return found ?? none
 }
 
