@@ -112,7 +112,7 @@ const start = (file: string, why: string): Reader.Parse => {
       if (typeof content === "string") {
         if (content !== "") parts.push(Message.text(content))
       } else if (content !== undefined && content !== null) {
-        for (const [index, block] of (yield* Json.array(content, Json.at(place, "content"))).entries()) {
+        for (const [index, block] of (yield* Json.blocks(content, Json.at(place, "content"))).entries()) {
           const within = Json.at(Json.at(place, "content"), index)
           parts.push(yield* isCall(block) ? readCall(block, within) : Anthropic.assistantPart(block, within))
         }
@@ -171,7 +171,7 @@ const plainText = (content: Schema.Json | undefined, place: Json.Place): Json.Re
   Result.gen(function*() {
     if (typeof content === "string") return content
     const texts: Array<string> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       const within = Json.at(place, index)
       texts.push(yield* Json.stringAt(yield* Json.object(value, within), "text", within))
     }

@@ -198,16 +198,14 @@ const isRecord = (text: string): boolean =>
   text.trimStart().startsWith("{") && text.trimEnd().endsWith("}") && Json.isObject(Message.parse(text))
 
 const parseDocument = (text: string, file: string, held: ReadonlyArray<Line>): Json.Read<Schema.Json> => {
-  try {
-    // `JSON.parse` makes JSON values and nothing else.
-    return Result.succeed(JSON.parse(text) as Schema.Json)
-  } catch (error) {
-    const message = error instanceof Error ? error.message : ""
-    const position = /position (\d+)/.exec(message)?.[1]
-    // Blank lines were left out of the text, so its lines are counted in those that were kept.
-    const index = position === undefined ? held.length - 1 : text.slice(0, Number(position)).split("\n").length - 1
-    return Json.fail({ file, line: held[index]?.line ?? 0, field: "" }, `expected JSON: ${message}`)
-  }
+  const value = Message.parse(text)
+  if (value !== undefined) return Result.succeed(value)
+  const at = JsonLines.errorAt(text)
+  const before = text.slice(0, at).split("\n")
+  // Blank lines were left out of the text, so its lines are counted in those that were kept.
+  const place = { file, line: held[before.length - 1]?.line ?? 0, field: "" }
+  const column = (before.at(-1)?.length ?? 0) + 1
+  return Json.fail(place, at >= text.length ? "expected more JSON, the text ends" : `expected JSON at column ${column}`)
 }
 
 const document = (

@@ -112,7 +112,7 @@ export const resultContent = (content: Schema.Json | undefined, place: Json.Plac
     if (content === undefined || content === null) return ""
     if (typeof content === "string") return content
     const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       const within = Json.at(place, index)
       const block = yield* Json.object(value, within)
       if (block.type === "text") {
@@ -142,7 +142,7 @@ export const userMessages = (
     const messages: Array<Prompt.Message> = []
     let parts: Array<Prompt.UserMessagePart> = []
     let results: Array<Prompt.ToolResultPart> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       const within = Json.at(place, index)
       if (Json.isObject(value) && value.type === "tool_result") {
         if (parts.length > 0) messages.push(Message.user(parts, source))

@@ -35,6 +35,10 @@ const wrong = (place: Place, expected: string, value: Schema.Json | undefined): 
 export const object = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonObject> =>
   isObject(value) ? Result.succeed(value) : wrong(place, "an object", value)
 
+/** Content that may be a string instead, when it is not one. */
+export const blocks = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonArray> =>
+  isArray(value) ? Result.succeed(value) : wrong(place, "a string or an array", value)
+
 export const array = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonArray> =>
   isArray(value) ? Result.succeed(value) : wrong(place, "an array", value)
 

@@ -105,7 +105,7 @@ export const contentParts = (
   Result.gen(function*() {
     if (typeof content === "string") return [Message.text(content, options)]
     const parts: Array<Prompt.TextPart | Prompt.FilePart> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       const within = Json.at(place, index)
       const part = yield* Json.object(value, within)
       const type = yield* Json.stringAt(part, "type", within)
