@@ -138,5 +138,4 @@ export const Publisher = Context.Reference<(event: CompactionEvent) => Effect.Ef
  * @category running
  * @since 0.1.0
  */
-export const publish = (event: CompactionEvent): Effect.Effect<void> =>
-  Effect.flatMap(Publisher, (send) => send(event))
+export const publish = (event: CompactionEvent): Effect.Effect<void> => Effect.flatMap(Publisher, (send) => send(event))

@@ -100,7 +100,7 @@ export type Index = Map<number, Decision>
  */
 export const addTo = (index: Index, decisions: ReadonlyArray<Decision>): Index => {
   for (const decision of decisions) {
-    if (decision._tag === "Remove") for (const seq of decision.seqs) index.set(seq, decision)
+    if (decision._tag === "Remove") { for (const seq of decision.seqs) index.set(seq, decision) }
     else index.set(decision.seq, decision)
   }
   return index

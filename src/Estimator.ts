@@ -107,7 +107,9 @@ const mediaTypes: ReadonlySet<string> = new Set([
 ])
 
 /** The payload of a media block, wherever its provider puts it, and its media type where the block says it. */
-const payloadOf = (block: { readonly [key: string]: unknown }): { readonly data: unknown; readonly mediaType: string } => {
+const payloadOf = (
+  block: { readonly [key: string]: unknown }
+): { readonly data: unknown; readonly mediaType: string } => {
   const source = isObject(block.source) ? block.source : block
   const url = isObject(block.image_url) ? block.image_url.url : block.image_url
   const data = source.data ?? block.data ?? url ?? source.url

@@ -59,7 +59,10 @@ export const requiredOf = (settings: Settings.Settings, limit: number): number =
   return Math.max(0, Math.floor(floor < 1 ? floor * limit : floor))
 }
 
-const unsatisfied = (event: typeof CompactionEvent.CompactionSkipped.Type, before: Stage.Pass): ClearFloorUnsatisfied => {
+const unsatisfied = (
+  event: typeof CompactionEvent.CompactionSkipped.Type,
+  before: Stage.Pass
+): ClearFloorUnsatisfied => {
   let results = 0
   let messages = 0
   for (const { entry } of before.view.items) {

@@ -102,8 +102,6 @@ export const stage = <E, R>(self: Rung<E, R>): Stage.Stage<E, R> => {
     }))
 }
 
-const isOlder = (a: number, b: number): number => a - b
-
 /**
  * Truncates the oldest results of tools: the first `ceil(fraction × n)` of the `n` results in the view, oldest first.
  *
@@ -234,7 +232,8 @@ export const lastResort = (options: { readonly relax: number }): Rung =>
 export const fit: Rung = propose("fit", function*(draft) {
   yield* removeAndStub(draft, 0)
   const whole = draft.items.filter((item) => item?.entry?.kind === "result" && item.state === "kept")
-  whole.sort((a, b) => b!.price - a!.price || isOlder(a!.seq, b!.seq))
+  // The sort is stable: of equals the one that stands first in the view is the older.
+  whole.sort((a, b) => b!.price - a!.price)
   for (const item of whole) {
     const decision = truncation(draft, item?.entry)
     if (decision !== undefined) yield decision

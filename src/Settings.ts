@@ -92,7 +92,8 @@ export const Settings = Schema.Struct({
     const kept = Math.floor(maxOutput * outputReserve) + windowMargin
     return window === undefined || window > kept ? undefined : {
       path: ["window"],
-      issue: `write a window above ${kept} tokens: half of maxOutput (${maxOutput}) and a margin of ${windowMargin} come off`
+      issue:
+        `write a window above ${kept} tokens: half of maxOutput (${maxOutput}) and a margin of ${windowMargin} come off`
         + " it; or set maxTokens to name the budget itself"
     }
   }),

@@ -205,8 +205,10 @@ export const guard: {
 } = dual(
   2,
   <E, R, E2, R2>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2> => (pass) =>
-    Effect.flatMap(self(pass), (after): Effect.Effect<Pass, E2, R2> =>
-      after.view === pass.view ? Effect.succeed(after) : check(pass, after))
+    Effect.flatMap(
+      self(pass),
+      (after): Effect.Effect<Pass, E2, R2> => after.view === pass.view ? Effect.succeed(after) : check(pass, after)
+    )
 )
 
 /**
@@ -215,18 +217,22 @@ export const guard: {
  * @category error handling
  * @since 0.1.0
  */
-export const skipOn = <const Tags extends readonly [string, ...ReadonlyArray<string>]>(...tags: Tags) =>
-<E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> => {
-  const isSkipped = (error: E): error is Extract<E, { readonly _tag: Tags[number] }> =>
-    typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
-    && tags.includes(error._tag)
-  return (pass) =>
-    Effect.catch(self(pass), (error): Effect.Effect<Pass, Exclude<E, { readonly _tag: Tags[number] }>> =>
-      isSkipped(error)
-        ? Effect.succeed(pass)
-        // What is not one of the tags is in the rest of the union; TypeScript does not narrow generics by exclusion.
-        : Effect.fail(error as Exclude<E, { readonly _tag: Tags[number] }>))
-}
+export const skipOn =
+  <const Tags extends readonly [string, ...ReadonlyArray<string>]>(...tags: Tags) =>
+  <E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> => {
+    const isSkipped = (error: E): error is Extract<E, { readonly _tag: Tags[number] }> =>
+      typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
+      && tags.includes(error._tag)
+    return (pass) =>
+      Effect.catch(
+        self(pass),
+        (error): Effect.Effect<Pass, Exclude<E, { readonly _tag: Tags[number] }>> =>
+          isSkipped(error)
+            ? Effect.succeed(pass)
+            // What is not one of the tags is in the rest of the union; TypeScript does not narrow generics by exclusion.
+            : Effect.fail(error as Exclude<E, { readonly _tag: Tags[number] }>)
+      )
+  }
 
 /**
  * Runs another stage on the pass as it was when the stage fails.

@@ -104,8 +104,9 @@ export interface PriceOf {
 export interface Transcript {
   readonly priceOf: PriceOf
   readonly pairing: Pairing.Pairing
-  /** The messages as they were appended. */
+  /** The messages as they were appended, and who appended each of them. */
   readonly messages: ReadonlyArray<Prompt.Message>
+  readonly origins: ReadonlyArray<Origin>
   readonly entries: ReadonlyArray<Entry>
   /** Each entry as it stands in a view that changes nothing, by seq. */
   readonly items: ReadonlyArray<Item>
@@ -120,6 +121,7 @@ export interface Transcript {
 /** The same transcript, as its one writer sees it. */
 interface Writable extends Transcript {
   readonly messages: Array<Prompt.Message>
+  readonly origins: Array<Origin>
   readonly entries: Array<Entry>
   readonly items: Array<Item>
   /** The entry that asked for an approval, by approval id. */
@@ -140,6 +142,7 @@ export const make = (priceOf: PriceOf): Transcript => {
     priceOf,
     pairing: Pairing.make(),
     messages: [],
+    origins: [],
     entries: [],
     items: [],
     approvals: new Map(),
@@ -196,11 +199,15 @@ const isHuman = (message: Prompt.UserMessage): boolean => {
 
 const add = (
   self: Writable,
-  input: Pick<Entry, "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "tool">
+  input: Pick<
+    Entry,
+    "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "tool"
+  >,
+  known: Entry | undefined
 ): void => {
   const seq = self.entries.length
   const { message, role } = input
-  const price = self.priceOf(message)
+  const price = known === undefined ? self.priceOf(message) : known.price
   const human = message.role === "user" && isHuman(message)
   const entry: Entry = {
     seq,
@@ -232,10 +239,34 @@ const add = (
  * @category combining
  * @since 0.1.0
  */
-export const append = (transcript: Transcript, message: Prompt.Message, origin: Origin = "caller"): void => {
+export const append = (self: Transcript, message: Prompt.Message, origin: Origin = "caller"): void =>
   // Every transcript is made here, as a `Writable`; the type that callers see is its read-only face.
-  const self = transcript as Writable
+  appendPriced(self as Writable, message, origin, [])
+
+/**
+ * The first messages of a transcript as a transcript of its own; no entry is priced again.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const take = (self: Transcript, messages: number): Transcript => {
+  // See `append`.
+  const taken = make(self.priceOf) as Writable
+  for (let at = 0; at < messages; at++) {
+    appendPriced(taken, self.messages[at]!, self.origins[at]!, self.entries)
+  }
+  return taken
+}
+
+/** Appends a message; the price of an entry that is among `known`, by seq, is taken from there. */
+const appendPriced = (
+  self: Writable,
+  message: Prompt.Message,
+  origin: Origin,
+  known: ReadonlyArray<Entry>
+): void => {
   self.messages.push(message)
+  self.origins.push(origin)
   const role = message.role
   if (role === "tool") {
     const parts = message.content
@@ -269,7 +300,7 @@ export const append = (transcript: Transcript, message: Prompt.Message, origin: 
         group,
         answers,
         tool
-      })
+      }, known[seq])
     }
     return
   }
@@ -292,7 +323,7 @@ export const append = (transcript: Transcript, message: Prompt.Message, origin: 
     group: calls.length > 0 ? seq : -1,
     answers: undefined,
     tool: ""
-  })
+  }, known[seq])
 }
 
 /**

@@ -44,29 +44,33 @@ export interface View {
   readonly price: number
 }
 
-/** The synthetic results that were made, by the entry that makes the call. */
-const synthetic = new WeakMap<Transcript.Entry, Array<Item | undefined>>()
+/** The synthetic results that were made, by the entry that makes the call, then by call and by what became of it. */
+const synthetic = new WeakMap<Transcript.Entry, Map<string, Item>>()
 
-const syntheticOf = (transcript: Transcript.Transcript, entry: Transcript.Entry, index: number): Item => {
+const syntheticOf = (
+  transcript: Transcript.Transcript,
+  entry: Transcript.Entry,
+  index: number,
+  status: "abandoned" | "running"
+): Item => {
   let known = synthetic.get(entry)
-  if (known === undefined) synthetic.set(entry, known = new Array(entry.calls.length))
-  const made = known[index]
+  if (known === undefined) synthetic.set(entry, known = new Map())
+  const made = known.get(`${status}${index}`)
   if (made !== undefined) return made
-  const message = Prompt.makeMessage("tool", { content: [WireSend.abandonedResult(entry.calls[index]!)] })
+  const call = entry.calls[index]!
+  const part = status === "abandoned" ? WireSend.abandonedResult(call) : WireSend.runningResult(call)
+  const message = Prompt.makeMessage("tool", { content: [part] })
   const price = transcript.priceOf(message)
-  return known[index] = { seq: -1, entry: undefined, group: entry.seq, message, price, state: "synthetic" }
-}
-
-/** Puts the system entries from `from` on into `out`, under the decisions of the index. */
-const system = (transcript: Transcript.Transcript, from: number, to: number, out: Array<Item>): void => {
-  const entries = transcript.entries
-  for (let seq = from; seq < to; seq++) if (entries[seq]!.role === "system") out.push(transcript.items[seq]!)
+  const item: Item = { seq: -1, entry: undefined, group: entry.seq, message, price, state: "synthetic" }
+  known.set(`${status}${index}`, item)
+  return item
 }
 
 /**
  * Lays out the conversation entries from `from` on, under the decisions of the index, in the order in which they are
  * sent. `from` is the seq of an entry of the assistant or of a human: everything that is sent before such an entry also
- * came before it, but for late results.
+ * came before it, but for late results. With `running`, calls that are running have a synthetic result too, as they must
+ * have when they are sent.
  *
  * @internal
  */
@@ -75,7 +79,8 @@ export const layout = (
   index: Decision.Index,
   from: number,
   to: number,
-  out: Array<Item>
+  out: Array<Item>,
+  running = false
 ): void => {
   const { entries, items, pairing } = transcript
   const place = (seq: number): void => {
@@ -97,15 +102,22 @@ export const layout = (
     for (let call = 0; call < entry.calls.length; call++) {
       const ref = { seq, index: call }
       const result = Pairing.resultOf(pairing, ref)
-      if (result >= 0 && result < to) place(result)
-      else if (Transcript.statusOf(transcript, ref) === "abandoned") out.push(syntheticOf(transcript, entry, call))
+      if (result >= 0 && result < to) {
+        place(result)
+        continue
+      }
+      const status = Transcript.statusOf(transcript, ref)
+      if (status === "abandoned" || (status === "running" && running)) {
+        out.push(syntheticOf(transcript, entry, call, status))
+      }
     }
   }
 }
 
 const noSeqs: ReadonlyArray<number> = []
 
-const priceOf = (items: ReadonlyArray<Item>): number => {
+/** @internal */
+export const priceOf = (items: ReadonlyArray<Item>): number => {
   let price = 0
   for (const item of items) price += item.price
   return price
@@ -122,8 +134,7 @@ export const make = (
   decisions: ReadonlyArray<Decision.Decision> = []
 ): View => {
   const length = transcript.entries.length
-  const items: Array<Item> = []
-  system(transcript, 0, length, items)
+  const items = transcript.items.filter((item) => item.entry?.role === "system")
   layout(transcript, Decision.addTo(new Map(), decisions), 0, length, items)
   return { transcript, length, decisions, items, price: priceOf(items) }
 }
@@ -143,8 +154,8 @@ export const fromPrompt = (prompt: Prompt.Prompt, priceOf: Transcript.PriceOf): 
  *
  * @internal
  */
-export const render = (items: ReadonlyArray<Item>, from: number, out: Array<Prompt.Message>, seqs: Array<number>): void => {
-  for (let at = from; at < items.length; at++) {
+export const render = (items: ReadonlyArray<Item>, out: Array<Prompt.Message>, seqs: Array<number>): void => {
+  for (let at = 0; at < items.length; at++) {
     const item = items[at]!
     const carrier = item.entry?.carrier
     seqs.push(item.seq >= 0 ? item.seq : item.group)
@@ -166,7 +177,9 @@ const joined = (
   to: number
 ): Prompt.Message => {
   let whole = to - from === carrier.content.length
-  for (let at = from; whole && at < to; at++) whole = items[at]!.state === "kept" && items[at]!.entry!.part === at - from
+  for (let at = from; whole && at < to; at++) {
+    whole = items[at]!.state === "kept" && items[at]!.entry!.part === at - from
+  }
   if (whole) return carrier
   if (to - from === 1) return items[from]!.message
   const content: Array<Prompt.ToolMessagePart> = []
@@ -185,7 +198,7 @@ const joined = (
  */
 export const toPrompt = (self: View): Prompt.Prompt => {
   const messages: Array<Prompt.Message> = []
-  render(self.items, 0, messages, [])
+  render(self.items, messages, [])
   return Prompt.fromMessages(messages)
 }
 
@@ -195,5 +208,4 @@ export const toPrompt = (self: View): Prompt.Prompt => {
  * @category getters
  * @since 0.1.0
  */
-export const counts = (self: View): Decision.Counts =>
-  Decision.counts(Decision.addTo(new Map(), self.decisions))
+export const counts = (self: View): Decision.Counts => Decision.counts(Decision.addTo(new Map(), self.decisions))

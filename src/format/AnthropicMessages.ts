@@ -84,7 +84,7 @@ export const reader: Reader.Reader = {
           for (const [index, message] of (yield* Json.arrayAt(body, "messages", place)).entries()) {
             yield* pushMessage(message, Json.at(within, index), session)
           }
-          if (Json.isObject(body.usage)) session.bill(usage(body.usage, Json.at(place, "usage")), line)
+          if (Json.isObject(body.usage)) session.bill(Blocks.usage(body.usage, Json.at(place, "usage")), line)
         }),
       end: () => Wire.ended(session, file)
     }
@@ -116,8 +116,7 @@ const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builde
     const within = Json.at(place, "content")
     const fields = Wire.fieldsOf(wire, messageFields)
     if (role === "user") {
-      const nameOf = (id: string) => session.answer(id, place.line)
-      const messages = annotateAll(yield* Blocks.userMessages(wire.content, within, nameOf), wire.content)
+      const messages = annotateAll(yield* Blocks.userMessages(wire.content, within, session.nameOf), wire.content)
       // A message without content is one all the same.
       for (const [index, message] of (messages.length === 0 ? [Message.user([])] : messages).entries()) {
         session.push(index === 0 ? Wire.annotate(message, format, { fields }) : message, place.line)
@@ -140,26 +139,7 @@ const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builde
       }
     }
     session.push(Wire.annotate(Message.assistant(parts), format, { fields }), place.line)
-    if (Json.isObject(wire.usage)) session.bill(usage(wire.usage, Json.at(place, "usage")), place.line)
-  })
-
-/**
- * A response with server-side compaction has one entry for each call of the model, and its own counts are those of the
- * last: the bill is the sum.
- */
-const usage = (value: Schema.JsonObject, place: Json.Place): Json.Read<Session.Usage> =>
-  Result.gen(function*() {
-    if (!Json.isArray(value.iterations) || value.iterations.length === 0) return yield* Blocks.usage(value, place)
-    const sum: { fresh?: number; cacheRead?: number; cacheWrite?: number; output?: number } = {}
-    const within = Json.at(place, "iterations")
-    for (const [index, iteration] of value.iterations.entries()) {
-      const one = yield* Blocks.usage(yield* Json.object(iteration, Json.at(within, index)), Json.at(within, index))
-      for (const bucket of ["fresh", "cacheRead", "cacheWrite", "output"] as const) {
-        const count = one[bucket]
-        if (count !== undefined) sum[bucket] = (sum[bucket] ?? 0) + count
-      }
-    }
-    return sum
+    if (Json.isObject(wire.usage)) session.bill(Blocks.usage(wire.usage, Json.at(place, "usage")), place.line)
   })
 
 /** Puts the notes of the blocks onto the parts made of them; blocks and parts are in the same order, one for one. */
@@ -167,16 +147,15 @@ const annotateAll = (
   messages: ReadonlyArray<Prompt.Message>,
   content: Schema.Json | undefined
 ): ReadonlyArray<Prompt.Message> => {
-  if (!Json.isArray(content)) return messages
   let next = 0
-  const block = () => content[next++]
+  const block = () => Json.isArray(content) ? content[next++] : undefined
   return messages.map((message) => {
     if (message.role === "tool") {
-      return Message.tool(
-        message.content.map((part) => part.type === "tool-result" ? annotatePart(part, block()) : part)
-      )
+      return Message.tool(message.content.map((part) => part.type === "tool-result" ? annotatePart(part, block()) : part))
     }
-    return message.role === "user" ? Message.user(message.content.map((part) => annotatePart(part, block()))) : message
+    return message.role === "user"
+      ? Wire.sourced(Message.user(message.content.map((part) => annotatePart(part, block()))))
+      : message
   })
 }
 

@@ -72,6 +72,7 @@ const detect = (sample: Reader.Sample): string | undefined => {
  * - `metadata` with `source`, `ephemeral` or `pinned` is read as the library's marks.
  * - Fields that `Prompt` has no place for are kept in `options["openai-chat"]`, so that {@link write} gives them back.
  * - A developer message is a system message, wherever it stands.
+ * - A user message is a person's unless its marks say otherwise; its text decides nothing.
  * - Arguments given as an object rather than as text are taken as they are.
  * - Fails on an unknown role and on fields of a wrong type.
  *
@@ -152,7 +153,7 @@ const message = (
         const id = yield* Json.stringAt(wire, "tool_call_id", place)
         const given = yield* Json.optionalStringAt(wire, "name", place)
         const content = yield* resultContent(wire.content, Json.at(place, "content"))
-        const name = session.answer(id, place.line)
+        const name = session.nameOf(id)
         return finish(Message.tool([Message.result(id, given ?? name, content)]), wire, toolFields)
       }
       case "function": {
@@ -161,7 +162,6 @@ const message = (
         const call = functions.findLast((call) => !call.answered && call.name === name)
         if (call !== undefined) call.answered = true
         const id = call?.id ?? functionId(session.messages.length)
-        session.answer(id, place.line)
         const result = Wire.annotate(Message.result(id, name, content), format, { legacy: true })
         return finish(Message.tool([result]), wire, toolFields)
       }

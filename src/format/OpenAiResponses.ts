@@ -96,7 +96,6 @@ export const reader: Reader.Reader = {
 
 const readItems = (values: Schema.JsonArray, place: Json.Place, session: Wire.Builder): Json.Read<void> =>
   Result.gen(function*() {
-    const nameOf = (id: string) => session.answer(id, place.line)
     // The parts of the response being read; calls must be known before their outputs are.
     let response: Array<Prompt.AssistantMessagePart> | undefined
     const flush = () => {
@@ -107,7 +106,7 @@ const readItems = (values: Schema.JsonArray, place: Json.Place, session: Wire.Bu
       const within = Json.at(place, index)
       const wire = yield* Json.object(value, within)
       if (typeof wire.type === "string" && wire.type.endsWith("_call_output")) flush()
-      const item = yield* Items.item(wire, within, nameOf)
+      const item = yield* Items.item(wire, within, session.nameOf)
       switch (item.kind) {
         case "assistant":
           if (item.parts.length === 0 && response !== undefined) {
@@ -143,7 +142,7 @@ const inputMessage = (
     const message = Message.user(annotateParts(parts, wire.content))
     const developer = role === "developer"
       ? Wire.annotate(Marks.set(message, { source: "runtime-context" }), "openai", { role })
-      : message
+      : Wire.sourced(message)
     return Result.succeed(Wire.annotate(developer, format, note))
   }
   if (!texts) return Json.fail(Json.at(place, "content"), "expected text only in a system message")

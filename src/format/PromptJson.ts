@@ -58,10 +58,7 @@ export const reader: Reader.Reader = {
           const prompt = yield* Json.object(value, place)
           const within = Json.at(place, "content")
           for (const [index, encoded] of (yield* Json.arrayAt(prompt, "content", place)).entries()) {
-            const message = yield* decode(encoded, Json.at(within, index))
-            session.push(message, line)
-            if (message.role !== "tool") continue
-            for (const part of message.content) if (part.type === "tool-result") session.answer(part.id, line)
+            session.push(yield* decode(encoded, Json.at(within, index)), line)
           }
         }),
       end: () =>

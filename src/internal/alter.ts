@@ -37,9 +37,13 @@ const alter = (entry: Transcript.Entry, decision: Alteration): Prompt.Message =>
 }
 
 /** The entry as it stands in a view under the decision. */
-export const item = (transcript: Transcript.Transcript, entry: Transcript.Entry, decision: Alteration): Transcript.Item => {
+export const item = (
+  transcript: Transcript.Transcript,
+  entry: Transcript.Entry,
+  decision: Alteration
+): Transcript.Item => {
   const known = made.get(entry)
-  if (known !== undefined) for (const each of known) if (same(each.decision, decision)) return each.item
+  if (known !== undefined) { for (const each of known) if (same(each.decision, decision)) return each.item }
   const message = alter(entry, decision)
   const item: Transcript.Item = {
     seq: entry.seq,

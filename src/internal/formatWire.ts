@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as Session from "../format/Session.ts"
 import * as Marks from "../Marks.ts"
+import * as Findings from "./formatFindings.ts"
 import * as Json from "./formatJson.ts"
 import * as Message from "./formatMessage.ts"
 
@@ -278,21 +279,15 @@ export interface Builder {
   model: string | undefined
   readonly push: (message: Prompt.Message, line: number) => void
   /** Answers the latest earlier call with this id that is still open, and gives its name; `""` where there is none. */
-  readonly answer: (id: string, line: number) => string
+  readonly nameOf: (id: string) => string
   /** The usage of the last assistant message; a value that is no usage is a finding. */
   readonly bill: (usage: Json.Read<Session.Usage>, line: number) => void
   readonly end: () => Session.Session
 }
 
-interface Call {
-  readonly name: string
-  readonly message: number
-  readonly line: number
-  answered: boolean
-}
-
 export const builder = (file: string, format: Session.FormatName, why: string): Builder => {
-  const calls = new Map<string, Array<Call>>()
+  const calls = new Map<string, Array<{ readonly name: string; answered: boolean }>>()
+  const lines: Array<number> = []
   const self: Builder = {
     messages: [],
     usage: new Map(),
@@ -302,32 +297,20 @@ export const builder = (file: string, format: Session.FormatName, why: string): 
       if (message.role === "assistant") {
         for (const part of message.content) {
           if (part.type !== "tool-call" || part.providerExecuted) continue
-          const call = { name: part.name, message: self.messages.length, line, answered: false }
+          const call = { name: part.name, answered: false }
           const known = calls.get(part.id)
           if (known === undefined) calls.set(part.id, [call])
           else known.push(call)
         }
       }
+      lines.push(line)
       self.messages.push(message)
     },
-    answer: (id, line) => {
+    nameOf: (id) => {
       const known = calls.get(id)
       const open = known?.findLast((call) => !call.answered)
-      if (open !== undefined) {
-        open.answered = true
-        return open.name
-      }
-      const last = known?.at(-1)
-      self.findings.push(
-        last === undefined
-          ? {
-            kind: "orphan-result",
-            line,
-            detail: `messages[${self.messages.length}]: no earlier call has the id ${id}`
-          }
-          : { kind: "duplicate-result", line, detail: `messages[${self.messages.length}]: call ${id} has its result` }
-      )
-      return last?.name ?? ""
+      if (open !== undefined) open.answered = true
+      return (open ?? known?.at(-1))?.name ?? ""
     },
     bill: (usage, line) => {
       if (Result.isFailure(usage)) {
@@ -338,19 +321,29 @@ export const builder = (file: string, format: Session.FormatName, why: string): 
       if (index >= 0 && Object.keys(usage.success).length > 0) self.usage.set(index, usage.success)
     },
     end: () => {
-      const open: Array<Session.Finding> = []
-      for (const [id, known] of calls) {
-        for (const { answered, line, message, name } of known) {
-          if (!answered) {
-            open.push({ kind: "open-call", line, detail: `messages[${message}]: ${name} (${id}) has no result` })
-          }
-        }
-      }
-      const { findings, messages, model, usage } = self
-      return { file, format, why, model, messages, usage, findings: [...findings, ...open] }
+      const { messages, model, usage } = self
+      const pairs = Findings.pairs(messages, (index) => lines[index] ?? 0)
+      return { file, format, why, model, messages, usage, findings: Findings.ordered([...self.findings, ...pairs]) }
     }
   }
   return self
+}
+
+const envelope = /^\s*<system-reminder(?:\s+source="([^"]*)")?/
+
+/**
+ * A user message of nothing but reminders is a machine's: a body without marks has only its text to tell. A message
+ * with a person's words beside a reminder is the person's.
+ */
+export const sourced = (message: Prompt.UserMessage): Prompt.UserMessage => {
+  let source: string | undefined
+  for (const part of message.content) {
+    if (part.type !== "text") return message
+    const match = envelope.exec(part.text)
+    if (match === null) return message
+    source ??= match[1] !== undefined && Marks.machineSources.has(match[1]) ? match[1] : "hook"
+  }
+  return source === undefined ? message : Marks.set(message, { source })
 }
 
 /** Fails where a file holds no message. */

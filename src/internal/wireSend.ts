@@ -101,7 +101,8 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
   let asks = false
   let signedSinceItem = false
   let hasSigned = false
-  // Where the last part stands that a provider is sent and that is no reasoning.
+  let isSent = false
+  // Where the last part stands that can follow reasoning. The result of a provider's call cannot: it is of the call's item.
   let lastItem = -1
   let previous: Prompt.Part | undefined
   for (let i = 0; i < content.length; i++) {
@@ -118,6 +119,8 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
     previous = part
     if (part.type === "tool-approval-request") asks = true
     else if (part.type !== "reasoning") {
+      isSent = true
+      if (part.type === "tool-result") continue
       lastItem = i
       signedSinceItem = false
     } else if (isSigned(part)) {
@@ -126,7 +129,7 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
     }
   }
   const dropsReasoning = rules.reasoning === "followed" && signedSinceItem
-  const isSent = lastItem >= 0 || (hasSigned && !dropsReasoning)
+  isSent ||= hasSigned && !dropsReasoning
   if (!isSent && !asks) return found === undefined ? wholeFaults : [...found, whole]
   if (dropsReasoning || !isSent) {
     for (let i = lastItem + 1; i < content.length; i++) {

@@ -1,0 +1,34 @@
+// Runs a TypeScript program of this project on Node 20 too: bundled with its own sources, packages left outside.
+import { build } from "esbuild"
+import { mkdirSync, rmSync } from "node:fs"
+import { basename, join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const [entry] = process.argv.splice(2, 1)
+const folder = join(root, "node_modules", ".cache", "effect-compaction")
+mkdirSync(folder, { recursive: true })
+const outfile = join(folder, `${basename(entry, ".ts")}-${process.pid}.mjs`)
+
+await build({
+  absWorkingDir: root,
+  entryPoints: [entry],
+  outfile,
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  sourcemap: "inline",
+  logLevel: "warning",
+  plugins: [{
+    name: "own-sources",
+    setup({ onResolve }) {
+      onResolve({ filter: /^effect-compaction(\/|$)/ }, ({ path }) => ({
+        path: join(root, "src", `${path.replace(/^effect-compaction\/?/, "") || "index"}.ts`)
+      }))
+      onResolve({ filter: /^[^./]/ }, ({ kind }) => kind === "entry-point" ? undefined : { external: true })
+    }
+  }]
+})
+process.on("exit", () => rmSync(outfile, { force: true }))
+await import(pathToFileURL(outfile))

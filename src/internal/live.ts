@@ -1,0 +1,214 @@
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Decision from "../Decision.ts"
+import * as Transcript from "../Transcript.ts"
+import * as View from "../View.ts"
+import type * as Wire from "../Wire.ts"
+import { sameMessage } from "./sameMessage.ts"
+import * as WireSend from "./wireSend.ts"
+
+/**
+ * The view of a session that grows: what a request costs is what came since the last one.
+ *
+ * What is sent before the *anchor*, the last entry of the assistant or of a human at the previous request, is final: it
+ * was laid out, priced and rendered then. Only what came since the anchor is laid out again. Two things reach behind it:
+ * a result that comes late, and a boundary; both make the view start from nothing again.
+ */
+export interface Live {
+  readonly transcript: Transcript.Transcript
+  readonly rules: Wire.Rules
+  readonly index: Decision.Index
+  /** How many entries were looked at. */
+  taken: number
+  anchor: number
+  readonly systems: Array<View.Item>
+  systemPrice: number
+  head: ReadonlyArray<Prompt.Message>
+  /** The final messages, the seq of the first entry of each, and the price of their items. */
+  readonly messages: Array<Prompt.Message>
+  readonly seqs: Array<number>
+  price: number
+  /** The items from the anchor on. */
+  region: ReadonlyArray<View.Item>
+  regionPrice: number
+  /** The last prompt that was sent, whether it was opened for the wire, and how many messages of it are final. */
+  sent: ReadonlyArray<Prompt.Message>
+  opened: boolean
+  sure: number
+}
+
+export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index: Decision.Index): Live => ({
+  transcript,
+  rules,
+  index,
+  taken: 0,
+  anchor: 0,
+  systems: [],
+  systemPrice: 0,
+  head: [],
+  messages: [],
+  seqs: [],
+  price: 0,
+  region: [],
+  regionPrice: 0,
+  sent: [],
+  opened: false,
+  sure: 0
+})
+
+/** Forgets what was final; the last prompt is kept, to be compared with the next one. */
+const restart = (self: Live): void => {
+  self.anchor = 0
+  self.messages.length = 0
+  self.seqs.length = 0
+  self.price = 0
+  self.sure = 0
+}
+
+/** Takes in what was appended since, and returns the price of the view. */
+export const update = (self: Live): number => {
+  const { entries, items } = self.transcript
+  let isLate = false
+  let hasSystem = false
+  for (; self.taken < entries.length; self.taken++) {
+    const entry = entries[self.taken]!
+    if (entry.role === "system") {
+      self.systems.push(items[entry.seq]!)
+      self.systemPrice += entry.price
+      hasSystem = true
+    } else if (entry.kind !== "message" && entry.group >= 0 && entry.group < self.anchor) {
+      isLate ||= self.index.get(entry.group)?._tag !== "Remove"
+    }
+  }
+  if (isLate) restart(self)
+  if (hasSystem) setHead(self)
+  layRegion(self)
+  return priceOf(self)
+}
+
+const setHead = (self: Live): void => {
+  const systems: Array<Prompt.SystemMessage> = []
+  for (const item of self.systems) if (item.message.role === "system") systems.push(item.message)
+  self.head = WireSend.mergeSystem(systems, self.rules)
+  self.sure = 0
+}
+
+const layRegion = (self: Live): void => {
+  const region: Array<View.Item> = []
+  View.layout(self.transcript, self.index, self.anchor, self.taken, region)
+  self.region = region
+  self.regionPrice = View.priceOf(region)
+}
+
+/** The price of the view, in tokens. */
+export const priceOf = (self: Live): number => self.systemPrice + self.price + self.regionPrice
+
+/** Starts from nothing after a boundary; the decisions are in the index already. */
+export const rebuild = (self: Live): void => {
+  restart(self)
+  layRegion(self)
+}
+
+/** The messages of a request, and what the wire needs beyond the view. */
+export interface Sending {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** The seq of the first entry of each message; −1 for one that was added for the wire. */
+  readonly seqOf: (at: number) => number
+  /** The price of what was added for the wire, in tokens. */
+  readonly added: number
+  /** How many messages at the front are final. */
+  readonly final: number
+  readonly opened: boolean
+}
+
+const renderInto = (
+  self: Live,
+  items: ReadonlyArray<View.Item>,
+  messages: Array<Prompt.Message>,
+  seqs: Array<number>
+): void => {
+  const rendered: Array<Prompt.Message> = []
+  const renderedSeqs: Array<number> = []
+  View.render(items, rendered, renderedSeqs)
+  for (let at = 0; at < rendered.length; at++) {
+    const message = WireSend.fixMessage(rendered[at]!, self.rules)
+    if (message === undefined) continue
+    messages.push(message)
+    seqs.push(renderedSeqs[at]!)
+  }
+}
+
+/** The first item of the region that does not become final now: that of the new anchor. */
+const splitAt = (region: ReadonlyArray<View.Item>, anchor: number): number => {
+  const at = region.findIndex((item) => (item.group >= 0 ? item.group : item.seq) >= anchor)
+  return at < 0 ? region.length : at
+}
+
+/** Makes final what came before the last entry of the assistant or of a human. */
+const settle = (self: Live): void => {
+  const anchor = Math.max(self.anchor, self.transcript.lastActor)
+  const split = splitAt(self.region, anchor)
+  const final = self.region.slice(0, split)
+  const price = View.priceOf(final)
+  renderInto(self, final, self.messages, self.seqs)
+  self.price += price
+  self.anchor = anchor
+  self.region = self.region.slice(split)
+  self.regionPrice -= price
+}
+
+/** Lays out the messages of the next request as the wire needs them. */
+export const prepare = (self: Live): Sending => {
+  settle(self)
+  const { head, rules, seqs, systems, transcript } = self
+  const region = withRunning(self)
+  const tail: Array<Prompt.Message> = []
+  const tailSeqs: Array<number> = []
+  renderInto(self, region, tail, tailSeqs)
+  const first = self.messages[0] ?? tail[0]
+  const opened = rules.first === "user" && first?.role !== "user" && transcript.entries.length > 0
+  const opening = opened ? [WireSend.firstUser()] : []
+  const front = head.length + opening.length
+  return {
+    messages: head.concat(opening, self.messages, tail),
+    seqOf: (at) => {
+      if (at < head.length) return systems[Math.min(at, systems.length - 1)]!.seq
+      return at < front ? -1 : seqs[at - front] ?? tailSeqs[at - front - seqs.length] ?? -1
+    },
+    added: View.priceOf(region) - self.regionPrice + (opened ? transcript.priceOf(WireSend.firstUser()) : 0),
+    final: front + self.messages.length,
+    opened
+  }
+}
+
+/** The region with a synthetic result for each call that is still running: no provider accepts a call left open. */
+const withRunning = (self: Live): ReadonlyArray<View.Item> => {
+  const { lastActor } = self.transcript
+  if (lastActor < 0 || !Transcript.isOpen(self.transcript, lastActor)) return self.region
+  const region: Array<View.Item> = []
+  View.layout(self.transcript, self.index, self.anchor, self.taken, region, true)
+  return region
+}
+
+/** Where a prompt stops extending the one before: at a message of the head, or at another one. */
+export interface Change {
+  readonly seq: number
+  readonly isSystem: boolean
+}
+
+/** Records a prompt as sent, and tells where the one before is not a prefix of it. */
+export const send = (self: Live, sending: Sending): Change | undefined => {
+  const { sent } = self
+  const { messages } = sending
+  let at = sending.opened === self.opened ? Math.min(self.sure, messages.length) : 0
+  while (at < sent.length && at < messages.length && sameMessage(sent[at]!, messages[at]!)) at++
+  const isChanged = at < sent.length
+  self.sent = messages
+  self.opened = sending.opened
+  self.sure = sending.final
+  return isChanged ? { seq: at < messages.length ? sending.seqOf(at) : -1, isSystem: at < self.head.length } : undefined
+}
+
+/** Takes over what was sent last, so that a view made anew is compared with it. */
+export const inherit = (self: Live, from: Live): void => {
+  self.sent = from.sent
+}

@@ -1,0 +1,40 @@
+import type * as Prompt from "effect/ai/Prompt"
+
+const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, at) => byte === b[at])
+
+const sameValue = (a: unknown, b: unknown): boolean => {
+  if (a === b) return true
+  if (typeof a === "number" && typeof b === "number") return Number.isNaN(a) && Number.isNaN(b)
+  if (!isObject(a) || !isObject(b)) return false
+  if (a instanceof Uint8Array || b instanceof Uint8Array) {
+    return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
+  }
+  if (a instanceof URL || b instanceof URL) return a instanceof URL && b instanceof URL && a.href === b.href
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const keys = Object.keys(a).filter((key) => a[key] !== undefined)
+  const others = Object.keys(b).filter((key) => b[key] !== undefined)
+  return keys.length === others.length && keys.every((key) => sameValue(a[key], b[key]))
+}
+
+const samePart = (a: Prompt.Part, b: Prompt.Part): boolean => {
+  const { options: _, ...left } = a
+  const { options: __, ...right } = b
+  return sameValue(left, right)
+}
+
+/**
+ * Whether two messages say the same. Options are no content: a persisted chat writes into them in place, and marks of
+ * ours or of a provider do not change what was said.
+ */
+export const sameMessage = (a: Prompt.Message, b: Prompt.Message): boolean => {
+  if (a === b) return true
+  if (a.role !== b.role) return false
+  if (a.role === "system" || b.role === "system") return a.content === b.content
+  const left: ReadonlyArray<Prompt.Part> = a.content
+  const right: ReadonlyArray<Prompt.Part> = b.content
+  return left.length === right.length && left.every((part, at) => samePart(part, right[at]!))
+}
