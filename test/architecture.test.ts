@@ -10,7 +10,10 @@ import { fileURLToPath } from "node:url"
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
   { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks", "Settings"] },
   { name: "measure", files: ["Estimator", "TokenMeter", "Budget"] },
-  { name: "decide", files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint"] },
+  {
+    name: "decide",
+    files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint", "CompactionEvent"]
+  },
   {
     name: "session",
     files: [
@@ -19,7 +22,6 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "SpillStore",
       "SessionLog",
       "SessionStore",
-      "CompactionEvent",
       "Tail",
       "Conversations"
     ]
