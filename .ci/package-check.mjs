@@ -1,7 +1,7 @@
 // Checks the package as its users get it: packs it, installs the tarball beside nothing but `effect`, imports every
 // public module, and starts the command line where not even `effect` is installed. Run it after a build.
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -33,6 +33,10 @@ try {
   run("tar", ["-xzf", tarball, "-C", alone], root)
   const version = run(process.execPath, [join(alone, "package", manifest.bin[self]), "--version"], alone)
   check(version.includes(manifest.version), `--version prints ${JSON.stringify(version)}, not ${manifest.version}`)
+
+  for (const notice of ["LICENSE", "dist/cli/THIRD-PARTY-LICENSES.txt"]) {
+    check(existsSync(join(alone, "package", notice)), `the package lacks ${notice}`)
+  }
 
   const installed = JSON.parse(readFileSync(join(alone, "package/package.json"), "utf8"))
   for (const field of ["dependencies", "optionalDependencies", "bundledDependencies", "bundleDependencies"]) {
