@@ -10,6 +10,7 @@ import type * as View from "effect-compaction/View"
 import * as Wire from "effect-compaction/Wire"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
 import { differences, isObject, type Kind, type Outcome } from "./Case.ts"
 
@@ -174,7 +175,7 @@ const observe = Effect.fnUntraced(function*(
   }
 })
 
-const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<Outcome> {
+const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<Outcome, never, Scope.Scope> {
   const { budget, ...input } = self.config
   const decoded = yield* Effect.result(Settings.decode(input))
   if (decoded._tag === "Failure") {

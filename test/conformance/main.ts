@@ -3,8 +3,9 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { isObject, type Kind, type Outcome } from "./Case.ts"
 import * as Ladder from "./Ladder.ts"
+import * as Meter from "./Meter.ts"
 
-const kinds: ReadonlyArray<Kind> = [Ladder.kind]
+const kinds: ReadonlyArray<Kind> = [Ladder.kind, Meter.kind]
 
 const filesOf = (given: string): ReadonlyArray<string> =>
   fs.statSync(given).isDirectory()
