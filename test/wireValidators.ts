@@ -39,24 +39,22 @@ const withoutApprovals = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
     }
   })
   let open: ReadonlyArray<Seen> = []
+  let turn = 0
   messages.forEach((message, at) => {
-    if (message.role === "assistant") open = [...open, ...calls.filter((_) => _.at === at)]
-    if (message.role !== "tool") return
-    for (const part of message.content) {
-      if (part.type !== "tool-result") continue
-      const known = open.filter((_) => _.call.id === part.id && !_.call.providerExecuted)
+    if (message.role === "user") turn = at
+    if (message.role !== "assistant" && message.role !== "tool") return
+    message.content.forEach((part, i) => {
+      if (part.type === "tool-call") open = [...open, calls.find((_) => _.place === `${at}.${i}`)!]
+      if (part.type !== "tool-result") return
+      const known = open.filter((_) =>
+        _.call.id === part.id &&
+        (message.role === "tool" ? !_.call.providerExecuted : _.call.providerExecuted && _.at >= turn)
+      )
       const answered = known.find((_) => _.at === known.at(-1)!.at)
       open = open.filter((_) => _ !== answered)
-    }
+    })
   })
-  const finished = new Set<string>()
-  messages.forEach((message) =>
-    message.role === "assistant" &&
-    message.content.forEach((part) => part.type === "tool-result" && finished.add(part.id))
-  )
-  const waiting = new Set(
-    open.filter((_) => asked.has(_.place) && !(_.call.providerExecuted && finished.has(_.call.id))).map((_) => _.place)
-  )
+  const waiting = new Set(open.filter((_) => asked.has(_.place)).map((_) => _.place))
   const result: Array<Prompt.Message> = []
   messages.forEach((message, at) => {
     if (message.role === "assistant" || message.role === "tool") {
