@@ -150,9 +150,15 @@ const intake = (file: string, format: Session.FormatName | undefined): Intake =>
   // All lines so far, until it is known that they are records; for a document that is the whole of it.
   let held: Array<Line> = []
   let objects = 0
+  let firstIsRecord = false
 
   const check = (result: Json.Read<void>) => {
     if (Result.isFailure(result)) failure = result.failure
+  }
+
+  const feed = () => {
+    for (const { line, text } of held) if (failure === undefined) check(lines.line(text, line))
+    held = []
   }
 
   const splitter = JsonLines.splitter((text) => {
@@ -165,13 +171,11 @@ const intake = (file: string, format: Session.FormatName | undefined): Intake =>
     // Two objects in lines after one another cannot stand in a JSON document, which would have a comma between them.
     if (objects > 1 || (!first && firstIsRecord)) {
       asLines = true
-      for (const { line, text } of held) if (failure === undefined) check(lines.line(text, line))
-      held = []
+      feed()
     } else if (first) {
       firstIsRecord = objects === 1
     }
   })
-  let firstIsRecord = false
 
   return {
     push: splitter.push,
@@ -185,11 +189,12 @@ const intake = (file: string, format: Session.FormatName | undefined): Intake =>
       const text = held.map(({ text }) => text).join("\n")
       const parsed = parseDocument(text, file, held)
       if (Result.isSuccess(parsed)) return document(parsed.success, first, file, format)
-      // One line of two records that run together is no document either.
-      if (held.length > 1 || JsonLines.recover(first.text, new Set()).values.length < 2) {
-        return Result.fail(parsed.failure)
-      }
-      return Result.flatMap(lines.line(first.text, first.line), lines.end)
+      // A file too short for the rule above may still be lines: a torn one before a whole one, or two run together.
+      const torn = first.text.trimStart().startsWith("{\"") &&
+        (held.some(({ text }) => isRecord(text)) || JsonLines.recover(first.text, new Set()).values.length > 1)
+      if (!torn) return Result.fail(parsed.failure)
+      feed()
+      return failure === undefined ? lines.end() : Result.fail(failure)
     }
   }
 }

@@ -228,6 +228,7 @@ describe("Codex", () => {
         [4, { fresh: 110, cacheRead: 90, output: 6 }],
         [7, { fresh: 99, cacheRead: 0, output: 7 }]
       ])
+      assert.deepStrictEqual(read.findings, [])
     })
 
     it("written after the output still belongs to the response; with no response at all it is noticed", () => {

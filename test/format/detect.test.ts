@@ -131,6 +131,11 @@ describe("Format", () => {
       ["lines that are all broken", "{\"a\":\n{\"b\":", /^f:2: expected more JSON, the text ends$/],
       ["a document that is cut off", "{\n \"messages\": [\n", /^f:2: expected more JSON, the text ends$/],
       ["a document with an error in line 3", "{\n\n \"a\": x\n}", /^f:3: expected JSON at column 7$/],
+      [
+        "a document that is cut off after an object",
+        "[\n{\"role\":\"user\"}\n",
+        /^f:2: expected more JSON, the text ends$/
+      ],
       ["a number", "5", new RegExp(`^f: the format is not known; expected one of ${known}$`)],
       [
         "lines of something else",
@@ -166,6 +171,9 @@ describe("Format", () => {
       "user hi",
       "user ho"
     ], ["1 torn-line"])
+    reads("a torn first line before a single one", `{"parentUuid":null,"type":"us\n${record("a", "hi")}`, ["user hi"], [
+      "1 torn-line"
+    ])
     reads("one line of two records", `${record("a", "hi")}${record("b", "ho", "a")}`, ["user hi", "user ho"], [
       "1 torn-line"
     ])
