@@ -99,7 +99,7 @@ const systemMessages = (
     if (system === undefined || system === null) return []
     if (typeof system === "string") return [Message.system(system)]
     const messages: Array<Prompt.SystemMessage> = []
-    for (const [index, value] of (yield* Json.array(system, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(system, place)).entries()) {
       const within = Json.at(place, index)
       const block = yield* Json.object(value, within)
       messages.push(annotateBlock(Message.system(yield* Json.stringAt(block, "text", within)), block, textFields))
@@ -133,7 +133,7 @@ const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builde
     if (typeof wire.content === "string") {
       parts.push(Message.text(wire.content))
     } else {
-      for (const [index, block] of (yield* Json.arrayAt(wire, "content", place)).entries()) {
+      for (const [index, block] of (yield* Json.blocks(wire.content, within)).entries()) {
         const part = yield* Blocks.assistantPart(block, Json.at(within, index))
         parts.push(annotatePart(part, block))
       }
@@ -151,7 +151,9 @@ const annotateAll = (
   const block = () => Json.isArray(content) ? content[next++] : undefined
   return messages.map((message) => {
     if (message.role === "tool") {
-      return Message.tool(message.content.map((part) => part.type === "tool-result" ? annotatePart(part, block()) : part))
+      return Message.tool(
+        message.content.map((part) => part.type === "tool-result" ? annotatePart(part, block()) : part)
+      )
     }
     return message.role === "user"
       ? Wire.sourced(Message.user(message.content.map((part) => annotatePart(part, block()))))
@@ -290,9 +292,6 @@ export const write = (
       if (turns.length > 0) losses.report("order", "a later system message is moved to the start")
       system.push({ type: "text", text: message.content, ...fieldsOf(message) })
       continue
-    }
-    if (message.content.length === 0 && turns.length > 0) {
-      losses.report("empty-message", "an empty message has no place beside others")
     }
     const current = turn(message.role === "assistant" ? "assistant" : "user", message)
     const marked = cacheControlOf(message)

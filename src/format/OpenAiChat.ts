@@ -222,7 +222,7 @@ const systemContent = (
 ): Json.Read<{ readonly content: string; readonly shape: Schema.Json | undefined }> =>
   Result.gen(function*() {
     if (typeof content === "string") return { content, shape: undefined }
-    const parts = yield* Json.array(content, place)
+    const parts = yield* Json.blocks(content, place)
     const texts: Array<string> = []
     let plain = parts.length === 1
     for (const [index, value] of parts.entries()) {
@@ -243,7 +243,7 @@ const userParts = (
   Result.gen(function*() {
     if (typeof content === "string") return [Message.text(content)]
     const parts: Array<Prompt.UserMessagePart> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       parts.push(yield* userPart(value, Json.at(place, index)))
     }
     return parts
@@ -316,7 +316,7 @@ const assistantParts = (
       parts.push(Message.text(content))
     } else if (content !== undefined && content !== null) {
       const within = Json.at(place, "content")
-      for (const [index, value] of (yield* Json.array(content, within)).entries()) {
+      for (const [index, value] of (yield* Json.blocks(content, within)).entries()) {
         parts.push(yield* answerPart(value, Json.at(within, index)))
       }
     }
@@ -396,7 +396,7 @@ const resultContent = (content: Schema.Json | undefined, place: Json.Place): Jso
     if (content === undefined || content === null) return ""
     if (typeof content === "string") return content
     const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.array(content, place)).entries()) {
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
       const within = Json.at(place, index)
       const block = yield* Json.object(value, within)
       const type = yield* Json.stringAt(block, "type", within)

@@ -177,7 +177,10 @@ const annotateParts = <A extends Prompt.TextPart | Prompt.FilePart | Prompt.Assi
   parts.map((part, index) => {
     const wire = Json.isArray(content) ? content[index] : undefined
     if (!Json.isObject(wire)) return part
-    if (Wire.rawOf(part) !== undefined) return Wire.annotate(part, format, { within: true })
+    if (Wire.rawOf(part) !== undefined) {
+      // Among the parts of a response, a content part must be told from an item.
+      return usual === "output_text" ? Wire.annotate(part, format, { within: true }) : part
+    }
     if (part.type === "file") {
       const image = wire.type === "input_image"
       const noted = Wire.annotate(part, format, { fields: Wire.fieldsOf(wire, image ? imageFields : fileFields) })
@@ -209,11 +212,13 @@ const annotateAnswer = (
   if (type === "message") {
     const [head, ...tail] = annotateParts(parts, wire.content, "output_text")
     if (head === undefined) return parts
-    // The first part of an item says where it begins, if nothing else does.
     const id = itemIdOf(head) === undefined && typeof wire.id === "string" ? wire.id : undefined
     const message = { ...Wire.fieldsOf(wire, answerFields), ...(id === undefined ? undefined : { id }) }
+    // Where the item could be taken for more of the one before.
     const last = before.at(-1)
-    const begins = Object.keys(message).length > 0 || (last !== undefined && joins(last))
+    const joined = last !== undefined && joins(last) &&
+      (itemIdOf(head) === undefined || itemIdOf(head) === itemIdOf(last))
+    const begins = joined || Object.keys(message).length > 0
     return [Wire.annotate(head, format, { message: begins ? message : undefined }), ...tail]
   }
   if (first.type === "reasoning") {

@@ -249,7 +249,7 @@ export const resultOf = (part: Prompt.ToolResultPart, losses: Losses): string | 
   }
   const result = losses.json(part.result, "result")
   if (typeof result === "string") return result
-  if (Json.isArray(result) && result.every(isBlock)) return result
+  if (Json.isArray(result) && result.length > 0 && result.every(isBlock)) return result
   losses.report("structured-result", "the result is written as JSON text")
   return JSON.stringify(result)
 }
