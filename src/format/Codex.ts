@@ -31,6 +31,14 @@ const injected: ReadonlyArray<readonly [start: string, source: string]> = [
   ["<subagent_notification>", "hook"]
 ]
 
+/** Whose a text is that begins like an injected one. */
+const sourceOf = (text: string): string | undefined => {
+  const begun = text.trimStart()
+  return injected.find(([start]) => begun.startsWith(start))?.[1]
+}
+
+const typeOf = (entry: Schema.JsonObject): string => typeof entry.type === "string" ? entry.type : ""
+
 /**
  * Reads Codex rollouts.
  *
@@ -106,7 +114,7 @@ const start = (file: string, why: string): Reader.Parse => {
     for (const part of parts) if (part.type === "text") shown.add(part.text)
     if (role === "user") {
       const index = add(Message.user(parts), line)
-      const source = injected.find(([begin]) => text.trimStart().startsWith(begin))?.[1]
+      const source = sourceOf(text)
       if (source !== undefined) suspects.push({ index, text, source })
     } else if (answered) {
       // A system message here would move to the head and change the prefix of every request.
@@ -224,24 +232,22 @@ const start = (file: string, why: string): Reader.Parse => {
         case "event_msg":
           if (payload.type === "token_count") return yield* readTokens(payload, place, time)
           if (payload.type === "user_message" && typeof payload.message === "string") {
-            if (injected.some(([begin]) => String(payload.message).trimStart().startsWith(begin))) {
-              typed.add(payload.message)
-            }
+            if (sourceOf(payload.message) !== undefined) typed.add(payload.message)
           }
           return
         default:
-          noticed.add("unknown-line", line, String(entry.type))
+          noticed.add("unknown-line", line, typeOf(entry))
       }
     })
 
   /** A line of a rollout from before the autumn of 2025: an item, the head, or a note on the state. */
   const readBare = (entry: Schema.JsonObject, place: Json.Place, time: number): Json.Read<void> => {
-    if (entry.payload !== undefined || lineTypes.has(String(entry.type))) {
+    if (entry.payload !== undefined || lineTypes.has(typeOf(entry))) {
       return Result.map(Json.objectAt(entry, "payload", place), () => undefined)
     }
     if (typeof entry.record_type === "string") return Result.succeed(undefined)
     if (entry.type === undefined && entry.role === undefined) {
-      if (entry.id === undefined) noticed.add("unknown-line", place.line, "undefined")
+      if (entry.id === undefined) noticed.add("unknown-line", place.line)
       return readMeta(entry, place, time)
     }
     return readItem(entry, place)
@@ -263,7 +269,7 @@ const start = (file: string, why: string): Reader.Parse => {
         case "ghost-snapshot":
           return `${count} snapshots of the working tree left out: the model never sees them`
         default:
-          return `${count} lines of the unknown type ${what} left out`
+          return `${count} lines of the unknown type ${JSON.stringify(what)} left out`
       }
     }
     findings.push(...noticed.findings(say), ...Findings.pairs(messages, (index) => lines[index] ?? 0))
