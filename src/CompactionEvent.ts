@@ -38,7 +38,12 @@ export const Compacted = Schema.TaggedStruct("Compacted", {
   removed: Schema.Natural,
   truncated: Schema.Natural,
   stubbed: Schema.Natural,
-  session: Schema.Struct({ removed: Schema.Natural, truncated: Schema.Natural, stubbed: Schema.Natural }),
+  session: Schema.Struct({
+    removed: Schema.Natural,
+    truncated: Schema.Natural,
+    stubbed: Schema.Natural,
+    altered: Schema.Natural
+  }),
   level: Schema.Natural,
   count: Schema.Natural,
   kind: TokenMeter.Kind,

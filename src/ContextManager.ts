@@ -214,7 +214,7 @@ const fresh = (
   decisions: ReadonlyArray<Decision.Decision> = [],
   memory: Stage.PassMemory = Stage.noMemory
 ): State => {
-  const index = Decision.addTo(new Map(), decisions)
+  const index = Decision.index(decisions)
   return {
     transcript,
     decisions,
@@ -255,7 +255,7 @@ const messagesOf = (input: Prompt.RawInput): Effect.Effect<ReadonlyArray<Prompt.
 /** What a boundary did, for the event and the next status. */
 const compacted = (state: State, before: View.View, after: Stage.Pass): typeof CompactionEvent.Compacted.Type => {
   const session = Decision.counts(state.index)
-  const earlier = Decision.counts(Decision.addTo(new Map(), before.decisions))
+  const earlier = Decision.counts(Decision.index(before.decisions))
   return {
     _tag: "Compacted",
     before: before.price,

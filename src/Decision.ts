@@ -55,10 +55,76 @@ export const Remove = Schema.TaggedStruct("Remove", { seqs: Schema.Array(Schema.
 export const Stub = Schema.TaggedStruct("Stub", { seq: Schema.Natural, at: Schema.Natural, k: Schema.Natural })
 
 /**
+ * A tool result that keeps the first `head` and the last `tail` characters (code points) of its text around a marker.
+ *
  * @category models
  * @since 0.1.0
  */
-export const Decision = Schema.Union([Truncate, Remove, Stub]).pipe(Schema.toTaggedUnion("_tag"))
+export const Prune = Schema.TaggedStruct("Prune", {
+  seq: Schema.Natural,
+  at: Schema.Natural,
+  head: Schema.Natural,
+  tail: Schema.Natural
+})
+
+/**
+ * A tool result that was cut to `bytes` bytes (UTF-8) when it came in.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Cap = Schema.TaggedStruct("Cap", { seq: Schema.Natural, at: Schema.Natural, bytes: Schema.Natural })
+
+/**
+ * A tool result whose whole content became `text`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Clear = Schema.TaggedStruct("Clear", { seq: Schema.Natural, at: Schema.Natural, text: Schema.String })
+
+/**
+ * An entry of the assistant that lost its reasoning, or the inputs of its calls, or both.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Trim = Schema.TaggedStruct("Trim", {
+  seq: Schema.Natural,
+  at: Schema.Natural,
+  reasoning: Schema.Boolean,
+  inputs: Schema.Boolean
+})
+
+/**
+ * An entry whose images, files and other media became words.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Placeholder = Schema.TaggedStruct("Placeholder", { seq: Schema.Natural, at: Schema.Natural })
+
+/**
+ * A decision that leaves its entry in the view, as something else.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Alteration = Schema.Union([Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Alteration = typeof Alteration.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export const Decision = Schema.Union([Remove, Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder]).pipe(
+  Schema.toTaggedUnion("_tag")
+)
 
 /**
  * @category models
@@ -85,29 +151,48 @@ export type Remove = typeof Remove.Type
 export type Stub = typeof Stub.Type
 
 /**
- * The decision in force for each entry, by seq. A removal covers what was decided about the entry before.
+ * The decisions by the entries they are about: which entries are removed, and what the others have become, oldest
+ * decision first. A removal covers what was decided about the entry before.
  *
  * @category models
  * @since 0.1.0
  */
-export type Index = Map<number, Decision>
+export interface Index {
+  readonly removed: Set<number>
+  readonly altered: Map<number, ReadonlyArray<Alteration>>
+}
 
 /**
- * Adds decisions to an index, oldest first; the index is changed in place and returned.
+ * Makes the index of some decisions, given oldest first.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const index = (decisions: ReadonlyArray<Decision>): Index => {
+  const made: Index = { removed: new Set(), altered: new Map() }
+  addTo(made, decisions)
+  return made
+}
+
+/**
+ * Adds decisions to an index in place, oldest first.
  *
  * @category combining
  * @since 0.1.0
  */
-export const addTo = (index: Index, decisions: ReadonlyArray<Decision>): Index => {
+export const addTo = (self: Index, decisions: ReadonlyArray<Decision>): void => {
   for (const decision of decisions) {
-    if (decision._tag === "Remove") { for (const seq of decision.seqs) index.set(seq, decision) }
-    else index.set(decision.seq, decision)
+    if (decision._tag === "Remove") {
+      for (const seq of decision.seqs) self.removed.add(seq)
+    } else {
+      const before = self.altered.get(decision.seq)
+      self.altered.set(decision.seq, before === undefined ? [decision] : [...before, decision])
+    }
   }
-  return index
 }
 
 /**
- * How many entries are now removed, truncated and stubbed.
+ * How many entries are now removed, truncated and stubbed, and how many are altered in any other way.
  *
  * @category models
  * @since 0.1.0
@@ -116,22 +201,25 @@ export interface Counts {
   readonly removed: number
   readonly truncated: number
   readonly stubbed: number
+  readonly altered: number
 }
 
 /**
- * Counts the entries of an index by what was decided about them last.
+ * Counts the entries of an index. One that was altered more than once counts as what it became last.
  *
  * @category getters
  * @since 0.1.0
  */
-export const counts = (index: Index): Counts => {
-  let removed = 0
+export const counts = (self: Index): Counts => {
   let truncated = 0
   let stubbed = 0
-  for (const decision of index.values()) {
-    if (decision._tag === "Remove") removed++
-    else if (decision._tag === "Truncate") truncated++
-    else stubbed++
+  let altered = 0
+  for (const [seq, alterations] of self.altered) {
+    if (self.removed.has(seq)) continue
+    const tag = alterations[alterations.length - 1]!._tag
+    if (tag === "Truncate") truncated++
+    else if (tag === "Stub") stubbed++
+    else altered++
   }
-  return { removed, truncated, stubbed }
+  return { removed: self.removed.size, truncated, stubbed, altered }
 }

@@ -15,7 +15,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { dimensions } from "./internal/imageSize.ts"
-import { blocksOf } from "./internal/text.ts"
+import { blocksOf, isMedia } from "./internal/text.ts"
 import * as Marks from "./Marks.ts"
 
 /**
@@ -94,18 +94,6 @@ const addMedia = (measure: Measure, mediaType: string, data: unknown): void => {
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const mediaTypes: ReadonlySet<string> = new Set([
-  "image",
-  "image_url",
-  "input_image",
-  "audio",
-  "input_audio",
-  "video",
-  "document",
-  "file",
-  "input_file"
-])
-
 /** The payload of a media block, wherever its provider puts it, and its media type where the block says it. */
 const payloadOf = (
   block: { readonly [key: string]: unknown }
@@ -120,7 +108,8 @@ const payloadOf = (
 
 /** Base64 of more than a few lines; shorter strings are priced as the text they may be. */
 const opaqueLength = 1_024
-const isOpaque = (text: string): boolean => text.length > opaqueLength && /^[A-Za-z0-9+/_=-]+$/.test(text)
+const isOpaque = (text: string): boolean =>
+  text.length > opaqueLength && /^(?:data:[^,]{0,128};base64,)?[A-Za-z0-9+/_=-]+$/.test(text)
 
 /** The JSON of a value with opaque payloads left out, each of them priced flat. */
 const jsonOf = (measure: Measure, value: unknown): string => {
@@ -137,7 +126,7 @@ const jsonOf = (measure: Measure, value: unknown): string => {
 
 const addBlocks = (measure: Measure, blocks: ReadonlyArray<unknown>): void => {
   for (const block of blocks) {
-    if (isObject(block) && typeof block.type === "string" && mediaTypes.has(block.type)) {
+    if (isObject(block) && typeof block.type === "string" && isMedia(block)) {
       const { data, mediaType } = payloadOf(block)
       addMedia(measure, mediaType, data)
     } else {

@@ -215,8 +215,9 @@ export const lastResort = (options: { readonly relax: number }): Rung =>
       const entry = item?.entry
       if (item === undefined || entry === undefined || !entry.human || entry.pinned || recent[at] === 1) continue
       if (entry.seq === firstHuman || entry.seq === lastHuman) continue
-      const stubbable = item.state === "kept" && entry.length > stubMinimum
-        && Alter.item(draft.transcript, entry, stub(draft, entry)).price < item.price
+      const decision = stub(draft, entry)
+      const stubbable = Alter.applies(item, decision) && entry.length > stubMinimum
+        && Alter.item(draft.transcript, entry, [...item.alterations, decision]).price < item.price
       if (!stubbable) yield { _tag: "Remove", seqs: [entry.seq], at: draft.at }
     }
   })

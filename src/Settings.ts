@@ -93,8 +93,8 @@ export const Settings = Schema.Struct({
     return window === undefined || window > kept ? undefined : {
       path: ["window"],
       issue:
-        `write a window above ${kept} tokens: half of maxOutput (${maxOutput}) and a margin of ${windowMargin} come off`
-        + " it; or set maxTokens to name the budget itself"
+        `write a window above ${kept} tokens: outputReserve × maxOutput (${outputReserve} × ${maxOutput}) and a margin of `
+        + `${windowMargin} come off it; or leave the window out and set maxTokens to name the budget itself`
     }
   }),
   Schema.makeFilter((settings) =>

@@ -13,6 +13,7 @@
  * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
+import type * as Decision from "./Decision.ts"
 import * as Text from "./internal/text.ts"
 import * as Marks from "./Marks.ts"
 import * as Pairing from "./Pairing.ts"
@@ -75,6 +76,10 @@ export interface Entry {
 /**
  * An entry as it stands in a view, or a synthetic result, which has no seq (−1) and no entry.
  *
+ * **Details**
+ *
+ * `state` is what it became last, `alterations` are the decisions that made it so, oldest first.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -84,7 +89,17 @@ export interface Item {
   readonly group: number
   readonly message: Prompt.Message
   readonly price: number
-  readonly state: "kept" | "truncated" | "stubbed" | "synthetic"
+  readonly state:
+    | "kept"
+    | "truncated"
+    | "stubbed"
+    | "pruned"
+    | "capped"
+    | "cleared"
+    | "trimmed"
+    | "placeholder"
+    | "synthetic"
+  readonly alterations: ReadonlyArray<Decision.Alteration>
 }
 
 /**
@@ -167,6 +182,9 @@ export const fromPrompt = (prompt: Prompt.Prompt, priceOf: PriceOf): Transcript 
 
 const noCalls: ReadonlyArray<Call> = []
 
+/** @internal */
+export const unaltered: ReadonlyArray<Decision.Alteration> = []
+
 /** The calls that wait for a result in a tool message; what the provider executes itself is answered beside its call. */
 const callsOf = (message: Prompt.AssistantMessage): ReadonlyArray<Call> => {
   let calls: Array<Call> | undefined
@@ -228,7 +246,7 @@ const add = (
     pinned: isPinned(message)
   }
   self.entries.push(entry)
-  self.items.push({ seq, entry, group: entry.group, message, price, state: "kept" })
+  self.items.push({ seq, entry, group: entry.group, message, price, state: "kept", alterations: unaltered })
   if (role !== "system") self.conversation++
   if (role === "assistant" || human) self.lastActor = seq
 }

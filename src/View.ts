@@ -61,7 +61,15 @@ const syntheticOf = (
   const part = status === "abandoned" ? WireSend.abandonedResult(call) : WireSend.runningResult(call)
   const message = Prompt.makeMessage("tool", { content: [part] })
   const price = transcript.priceOf(message)
-  const item: Item = { seq: -1, entry: undefined, group: entry.seq, message, price, state: "synthetic" }
+  const item: Item = {
+    seq: -1,
+    entry: undefined,
+    group: entry.seq,
+    message,
+    price,
+    state: "synthetic",
+    alterations: Transcript.unaltered
+  }
   known.set(`${status}${index}`, item)
   return item
 }
@@ -84,9 +92,9 @@ export const layout = (
 ): void => {
   const { entries, items, pairing } = transcript
   const place = (seq: number): void => {
-    const decision = index.get(seq)
-    if (decision === undefined) out.push(items[seq]!)
-    else if (decision._tag !== "Remove") out.push(Alter.item(transcript, entries[seq]!, decision))
+    if (index.removed.has(seq)) return
+    const alterations = index.altered.get(seq)
+    out.push(alterations === undefined ? items[seq]! : Alter.item(transcript, entries[seq]!, alterations))
   }
   for (let seq = from; seq < to; seq++) {
     const entry = entries[seq]!
@@ -96,7 +104,7 @@ export const layout = (
       place(seq)
       continue
     }
-    if (index.get(seq)?._tag === "Remove") continue
+    if (index.removed.has(seq)) continue
     place(seq)
     for (const response of transcript.responses.get(seq) ?? noSeqs) if (response < to) place(response)
     for (let call = 0; call < entry.calls.length; call++) {
@@ -135,7 +143,7 @@ export const make = (
 ): View => {
   const length = transcript.entries.length
   const items = transcript.items.filter((item) => item.entry?.role === "system")
-  layout(transcript, Decision.addTo(new Map(), decisions), 0, length, items)
+  layout(transcript, Decision.index(decisions), 0, length, items)
   return { transcript, length, decisions, items, price: priceOf(items) }
 }
 
@@ -208,4 +216,4 @@ export const toPrompt = (self: View): Prompt.Prompt => {
  * @category getters
  * @since 0.1.0
  */
-export const counts = (self: View): Decision.Counts => Decision.counts(Decision.addTo(new Map(), self.decisions))
+export const counts = (self: View): Decision.Counts => Decision.counts(Decision.index(self.decisions))

@@ -3,65 +3,127 @@ import type * as Decision from "../Decision.ts"
 import type * as Transcript from "../Transcript.ts"
 import * as Text from "./text.ts"
 
-type Alteration = Decision.Truncate | Decision.Stub
-
 /**
- * What was made of an entry already. The replacement is a pure function of the entry and the decision, so a pass that was
- * refused, or a view that is built again, finds it here and nothing is priced twice.
+ * What was made of an entry already. The replacement is a pure function of the entry and the decisions, so a pass that
+ * was refused, or a view that is built again, finds it here and nothing is priced twice.
  */
-const made = new WeakMap<Transcript.Entry, Array<{ readonly decision: Alteration; readonly item: Transcript.Item }>>()
+const made = new WeakMap<Transcript.Entry, Array<Transcript.Item>>()
 
-const same = (a: Alteration, b: Alteration): boolean =>
-  a._tag === "Truncate"
-    ? b._tag === "Truncate" && a.k === b.k && a.shape === b.shape && a.locator === b.locator
-    : b._tag === "Stub" && a.k === b.k
+/** Whether two alterations of one entry give the same bytes: everything but the time they were decided at. */
+const same = (a: Decision.Alteration, b: Decision.Alteration): boolean => {
+  if (a === b) return true
+  if (a._tag !== b._tag) return false
+  // Both are the plain data of one tagged struct, so they have the same keys, each with a string, number or boolean.
+  const left = a as { readonly [key: string]: unknown }
+  const right = b as { readonly [key: string]: unknown }
+  for (const key in left) if (key !== "at" && left[key] !== right[key]) return false
+  return true
+}
 
-/** The tool message of an entry with `text` in place of the text of its result. */
-const withResult = (entry: Transcript.Entry, text: string): Prompt.Message => {
-  const message = entry.message
-  if (message.role !== "tool") return message
-  return Prompt.makeMessage("tool", {
-    content: message.content.map((part) => part.type === "tool-result" ? Text.replaceResult(part, text) : part),
+const sameAll = (a: ReadonlyArray<Decision.Alteration>, b: ReadonlyArray<Decision.Alteration>): boolean =>
+  a.length === b.length && a.every((each, at) => same(each, b[at]!))
+
+/** The tool message with `change` made to its result. */
+const withResult = (
+  message: Prompt.Message,
+  change: (part: Prompt.ToolResultPart) => Prompt.ToolResultPart
+): Prompt.Message =>
+  message.role !== "tool" ? message : Prompt.makeMessage("tool", {
+    content: message.content.map((part) => part.type === "tool-result" ? change(part) : part),
     options: message.options
   })
+
+/** What stands for a text in a tool result; the last of these that was decided is made of the original text. */
+const textRank = { Cap: 1, Prune: 2, Truncate: 3, Clear: 4 } as const
+
+type TextAlteration = Extract<Decision.Alteration, { readonly _tag: keyof typeof textRank }>
+
+const isTextAlteration = (self: Decision.Alteration): self is TextAlteration => self._tag in textRank
+
+const alterText = (message: Prompt.Message, alteration: TextAlteration): Prompt.Message => {
+  switch (alteration._tag) {
+    case "Truncate":
+      return withResult(message, (part) => Text.replaceResult(part, Text.truncated(Text.ofResult(part), alteration)))
+    case "Prune":
+      return withResult(message, (part) => Text.pruneResult(part, alteration))
+    case "Cap":
+      return withResult(message, (part) => Text.capResult(part, alteration.bytes))
+    case "Clear":
+      return withResult(message, (part) => Text.clearResult(part, alteration.text))
+  }
 }
 
-const alter = (entry: Transcript.Entry, decision: Alteration): Prompt.Message => {
-  const text = Text.ofMessage(entry.message)
-  return decision._tag === "Truncate"
-    ? withResult(entry, Text.truncated(text, decision))
-    : Prompt.makeMessage("user", {
-      content: [Prompt.makePart("text", { text: Text.stubbed(text, decision.k) })],
-      options: entry.message.options
-    })
+const alter = (message: Prompt.Message, alteration: Exclude<Decision.Alteration, TextAlteration>): Prompt.Message => {
+  switch (alteration._tag) {
+    case "Stub":
+      return Text.stubMessage(message, alteration.k)
+    case "Trim":
+      return Text.trimMessage(message, alteration)
+    case "Placeholder":
+      return Text.withoutMedia(message)
+  }
 }
 
-/** The entry as it stands in a view under the decision. */
+const stateOf: { readonly [Tag in Decision.Alteration["_tag"]]: Transcript.Item["state"] } = {
+  Truncate: "truncated",
+  Stub: "stubbed",
+  Prune: "pruned",
+  Cap: "capped",
+  Clear: "cleared",
+  Trim: "trimmed",
+  Placeholder: "placeholder"
+}
+
+const messageOf = (entry: Transcript.Entry, alterations: ReadonlyArray<Decision.Alteration>): Prompt.Message => {
+  const text = alterations.findLast(isTextAlteration)
+  let message = text === undefined ? entry.message : alterText(entry.message, text)
+  for (const alteration of alterations) if (!isTextAlteration(alteration)) message = alter(message, alteration)
+  return message
+}
+
+/** The entry as it stands in a view under these decisions, oldest first; at least one. */
 export const item = (
   transcript: Transcript.Transcript,
   entry: Transcript.Entry,
-  decision: Alteration
+  alterations: ReadonlyArray<Decision.Alteration>
 ): Transcript.Item => {
   const known = made.get(entry)
-  if (known !== undefined) { for (const each of known) if (same(each.decision, decision)) return each.item }
-  const message = alter(entry, decision)
+  if (known !== undefined) { for (const each of known) if (sameAll(each.alterations, alterations)) return each }
+  const message = messageOf(entry, alterations)
   const item: Transcript.Item = {
     seq: entry.seq,
     entry,
     group: entry.group,
     message,
     price: transcript.priceOf(message),
-    state: decision._tag === "Truncate" ? "truncated" : "stubbed"
+    state: stateOf[alterations[alterations.length - 1]!._tag],
+    alterations
   }
-  if (known === undefined) made.set(entry, [{ decision, item }])
-  else known.push({ decision, item })
+  if (known === undefined) made.set(entry, [item])
+  else known.push(item)
   return item
+}
+
+/**
+ * Whether an alteration may still be made of an item: a text is only replaced by something that keeps less of it, and
+ * anything else is done once. What was sent is not changed because the settings did.
+ */
+export const applies = (item: Transcript.Item, alteration: Decision.Alteration): boolean => {
+  if (isTextAlteration(alteration)) {
+    const rank = textRank[alteration._tag]
+    return item.alterations.every((each) => !isTextAlteration(each) || textRank[each._tag] < rank)
+  }
+  return item.alterations.every((each) => each._tag !== alteration._tag || each._tag === "Trim")
 }
 
 /**
  * The price of the first `k` characters of a result by themselves: of the message that holds them, less the price of the
  * same message holding nothing.
  */
-export const priceOfKept = (transcript: Transcript.Transcript, entry: Transcript.Entry, k: number): number =>
-  transcript.priceOf(withResult(entry, Text.ofMessage(entry.message).slice(0, k)))
-  - transcript.priceOf(withResult(entry, ""))
+export const priceOfKept = (transcript: Transcript.Transcript, entry: Transcript.Entry, k: number): number => {
+  const priceWith = (keep: number) =>
+    transcript.priceOf(
+      withResult(entry.message, (part) => Text.replaceResult(part, Text.ofResult(part).slice(0, keep)))
+    )
+  return priceWith(k) - priceWith(0)
+}

@@ -63,8 +63,8 @@ export const apply = (self: Writable, level: number, decision: Decision.Decision
   } else {
     const position = self.positions[decision.seq] ?? -1
     const item = self.items[position]
-    if (item === undefined || item.entry === undefined || item.state !== "kept") return
-    const altered = Alter.item(self.transcript, item.entry, decision)
+    if (item === undefined || item.entry === undefined || !Alter.applies(item, decision)) return
+    const altered = Alter.item(self.transcript, item.entry, [...item.alterations, decision])
     if (altered.price >= item.price) return
     self.items[position] = altered
     self.price += altered.price - item.price

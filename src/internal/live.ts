@@ -76,7 +76,7 @@ export const update = (self: Live): number => {
       self.systemPrice += entry.price
       hasSystem = true
     } else if (entry.kind !== "message" && entry.group >= 0 && entry.group < self.anchor) {
-      isLate ||= self.index.get(entry.group)?._tag !== "Remove"
+      isLate ||= !self.index.removed.has(entry.group)
     }
   }
   if (isLate) restart(self)

@@ -9,6 +9,25 @@ export interface Block {
 const isBlock = (value: unknown): value is Block =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string"
 
+const toJson = (value: unknown): string => JSON.stringify(value) ?? ""
+
+/** The types of content blocks whose payload is no text, as providers name them. */
+const mediaTypes: ReadonlySet<string> = new Set([
+  "image",
+  "image_url",
+  "input_image",
+  "audio",
+  "input_audio",
+  "video",
+  "document",
+  "file",
+  "input_file"
+])
+
+/** Whether a content block holds an image, a file, or other media. */
+export const isMedia = (block: { readonly type?: unknown }): boolean =>
+  typeof block.type === "string" && mediaTypes.has(block.type)
+
 /** The content blocks of a result, or `undefined` when it is text or any other structure. */
 export const blocksOf = (result: unknown): ReadonlyArray<Block> | undefined =>
   Array.isArray(result) && result.length > 0 && result.every(isBlock) ? result : undefined
@@ -28,7 +47,7 @@ export const ofResult = (part: Prompt.ToolResultPart): string => {
   if (typeof part.result === "string") return part.result
   const blocks = blocksOf(part.result)
   if (blocks !== undefined) return textOfBlocks(blocks)
-  return JSON.stringify(part.result) ?? ""
+  return toJson(part.result)
 }
 
 /** The text of a message: its text parts, or its results, put together. Calls and reasoning are not text. */
@@ -128,3 +147,233 @@ export const truncated = (text: string, cut: Cut): string => {
 /** The text of a shortened human message. */
 export const stubbed = (text: string, k: number): string =>
   `[earlier user message, shortened: ${text.slice(0, safeCut(text, k)).replaceAll("\n", " ").trim()}...]`
+
+/** The human message with its text shortened to the first `k` code units; what is no text stays behind the stub. */
+export const stubMessage = (message: Prompt.Message, k: number): Prompt.Message => {
+  if (message.role !== "user") return message
+  const stub = Prompt.makePart("text", { text: stubbed(ofMessage(message), k) })
+  return Prompt.makeMessage("user", {
+    content: [stub, ...message.content.filter((part) => part.type !== "text")],
+    options: message.options
+  })
+}
+
+/** The result with nothing but `text`, blocks that are not text gone too. */
+export const clearResult = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
+  Prompt.makePart("tool-result", {
+    id: part.id,
+    name: part.name,
+    isFailure: part.isFailure,
+    providerExecuted: part.providerExecuted,
+    result: text,
+    options: withoutItemReference(part.options)
+  })
+
+/** The assistant's message without its reasoning, or with the inputs of its calls emptied. */
+export const trimMessage = (
+  message: Prompt.Message,
+  trim: { readonly reasoning: boolean; readonly inputs: boolean }
+): Prompt.Message => {
+  if (message.role !== "assistant") return message
+  const content: Array<Prompt.AssistantMessagePart> = []
+  for (const part of message.content) {
+    if (part.type === "reasoning" && trim.reasoning) continue
+    if (part.type === "tool-call" && trim.inputs) {
+      content.push(Prompt.makePart("tool-call", { ...part, params: {}, options: withoutItemReference(part.options) }))
+    } else {
+      content.push(part)
+    }
+  }
+  return Prompt.makeMessage("assistant", { content, options: message.options })
+}
+
+/** Stands where the middle of a pruned result was; 47 code points. */
+export const pruneMarker = "\n\n[... middle of this tool result pruned ...]\n\n"
+
+/** How many code units the first `count` code points of a text take, starting at `from`; a lone surrogate is one. */
+const unitsOf = (text: string, from: number, count: number): number => {
+  let at = from
+  for (let n = 0; n < count && at < text.length; n++) {
+    at += isHigh(text.charCodeAt(at)) && isLow(text.charCodeAt(at + 1)) ? 2 : 1
+  }
+  return at
+}
+
+/** The length of a text in code points. */
+export const codePoints = (text: string): number => {
+  let count = 0
+  for (let at = 0; at < text.length; count++) {
+    at += isHigh(text.charCodeAt(at)) && isLow(text.charCodeAt(at + 1)) ? 2 : 1
+  }
+  return count
+}
+
+/** How many code points of a text are kept. */
+export interface Ends {
+  readonly head: number
+  readonly tail: number
+}
+
+/**
+ * The blocks with the middle of their text pruned: the first `head` and the last `tail` code points over all text blocks
+ * stay, the marker stands where the first of them loses something, and text blocks that are left empty go. Other blocks
+ * keep their place.
+ */
+export const pruneBlocks = <A extends Block>(blocks: ReadonlyArray<A>, ends: Ends): ReadonlyArray<A> => {
+  const sizes = blocks.map((block) => isText(block) ? codePoints(block.text) : 0)
+  const from = ends.head
+  const to = sizes.reduce((sum, size) => sum + size, 0) - ends.tail
+  const out: Array<A> = []
+  let start = 0
+  let marked = false
+  for (let n = 0; n < blocks.length; n++) {
+    const block = blocks[n]!
+    if (!isText(block)) {
+      out.push(block)
+      continue
+    }
+    const end = start + sizes[n]!
+    const before = unitsOf(block.text, 0, Math.max(0, from - start))
+    const after = end <= to ? block.text.length : unitsOf(block.text, 0, Math.max(0, to - start))
+    const loses = start < to && end > from
+    const marker = loses && !marked ? pruneMarker : ""
+    marked ||= loses
+    const text = loses ? block.text.slice(0, before) + marker + block.text.slice(after) : block.text
+    if (text !== "") out.push(text === block.text ? block : { ...block, text })
+    start = end
+  }
+  return out
+}
+
+/** The result with `change` made to its text blocks; one that is text or any other structure counts as one block. */
+const overBlocks = (
+  part: Prompt.ToolResultPart,
+  change: <A extends Block>(blocks: ReadonlyArray<A>) => ReadonlyArray<A>
+): Prompt.ToolResultPart => {
+  const blocks = blocksOf(part.result)
+  const result = blocks === undefined
+    ? textOfBlocks(
+      change([{ type: "text", text: typeof part.result === "string" ? part.result : toJson(part.result) }])
+    )
+    : change(blocks)
+  return Prompt.makePart("tool-result", {
+    id: part.id,
+    name: part.name,
+    isFailure: part.isFailure,
+    providerExecuted: part.providerExecuted,
+    result,
+    ...(part.modelOutput === undefined ? undefined : { modelOutput: change(part.modelOutput) }),
+    options: withoutItemReference(part.options)
+  })
+}
+
+/** The result with the middle of its text pruned. */
+export const pruneResult = (part: Prompt.ToolResultPart, ends: Ends): Prompt.ToolResultPart =>
+  overBlocks(part, (blocks) => pruneBlocks(blocks, ends))
+
+/** The bytes of one code unit, or of the pair that begins with it, in UTF-8; a lone surrogate is replaced by three. */
+const bytesAt = (text: string, at: number): number => {
+  const unit = text.charCodeAt(at)
+  if (unit < 0x80) return 1
+  if (unit < 0x800) return 2
+  return isHigh(unit) && isLow(text.charCodeAt(at + 1)) ? 4 : 3
+}
+
+/** The length of a text in UTF-8 bytes. */
+export const bytesOf = (text: string): number => {
+  let bytes = 0
+  for (let at = 0; at < text.length; at++) {
+    const size = bytesAt(text, at)
+    bytes += size
+    if (size === 4) at++
+  }
+  return bytes
+}
+
+/** The longest start of a text that takes at most `bytes` bytes. */
+const prefixOf = (text: string, bytes: number): string => {
+  let left = bytes
+  let at = 0
+  while (at < text.length) {
+    const size = bytesAt(text, at)
+    if (size > left) break
+    left -= size
+    at += size === 4 ? 2 : 1
+  }
+  return text.slice(0, at)
+}
+
+const capMarker = (bytes: number): string =>
+  `\n\n[tool result cut: it had ${thousands(bytes)} bytes. Ask for a narrower part of it; do not repeat a call that`
+  + " changes state.]"
+
+/** The smallest cap that can be asked for: it must hold the marker with the largest number. */
+export const capMinimum = bytesOf(capMarker(Number.MAX_SAFE_INTEGER))
+
+/** The bytes of the text of a result. */
+export const resultBytes = (part: Prompt.ToolResultPart): number => bytesOf(ofResult(part))
+
+const capBlocks = <A extends Block>(blocks: ReadonlyArray<A>, bytes: number): ReadonlyArray<A> => {
+  const total = bytesOf(textOfBlocks(blocks))
+  if (total <= bytes) return blocks
+  const marker = capMarker(total)
+  let left = bytes - bytesOf(marker)
+  let isCut = false
+  const out: Array<A> = []
+  for (const block of blocks) {
+    if (!isText(block)) {
+      out.push(block)
+    } else if (!isCut) {
+      const size = bytesOf(block.text)
+      isCut = size > left
+      out.push(isCut ? { ...block, text: prefixOf(block.text, left) + marker } : block)
+      left -= size
+    }
+  }
+  return out
+}
+
+/** The result cut to `bytes` bytes of text, the marker included; text blocks behind the cut are dropped. */
+export const capResult = (part: Prompt.ToolResultPart, bytes: number): Prompt.ToolResultPart =>
+  overBlocks(part, (blocks) => capBlocks(blocks, bytes))
+
+const mediaWord = (mediaType: string): string => `[left out: ${mediaType}]`
+
+/** What stands for a block that holds media, if it does. */
+const wordOf = (block: Block): string | undefined => {
+  const mediaType = "mediaType" in block && typeof block.mediaType === "string" ? block.mediaType : block.type
+  return isMedia(block) ? mediaWord(mediaType) : undefined
+}
+
+/** The message with words in place of its images, files and other media. */
+export const withoutMedia = (message: Prompt.Message): Prompt.Message => {
+  if (message.role === "user") {
+    return Prompt.makeMessage("user", {
+      content: message.content.map((part) =>
+        part.type === "file" ? Prompt.makePart("text", { text: mediaWord(part.mediaType) }) : part
+      ),
+      options: message.options
+    })
+  }
+  if (message.role !== "tool") return message
+  const words = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> =>
+    blocks.map((block) => {
+      const text = wordOf(block)
+      return text === undefined ? block : { type: "text", text }
+    })
+  return Prompt.makeMessage("tool", {
+    content: message.content.map((part) => {
+      if (part.type !== "tool-result") return part
+      const blocks = blocksOf(part.result)
+      const output = part.modelOutput?.map((each) =>
+        each.type === "file" ? Prompt.makePart("text", { text: mediaWord(each.mediaType) }) : each
+      )
+      return Prompt.makePart("tool-result", {
+        ...part,
+        result: blocks === undefined ? part.result : words(blocks),
+        ...(output === undefined ? undefined : { modelOutput: output })
+      })
+    }),
+    options: message.options
+  })
+}

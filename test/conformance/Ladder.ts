@@ -95,7 +95,7 @@ const e4 = Estimator.make((message) => {
   return Math.floor(chars / 4)
 })
 
-const stateOf = { kept: "k", truncated: "t", stubbed: "s", synthetic: "" }
+const stateOf = (item: View.Item): string => item.state === "kept" ? "k" : item.state === "truncated" ? "t" : "s"
 
 const itemText = (item: View.Item): string => {
   const message = item.message
@@ -159,9 +159,13 @@ const observe = Effect.fnUntraced(function*(
       level: status.level,
       before,
       after: view.price,
-      view: items.map((item) => [item.seq, stateOf[item.state]]),
+      view: items.map((item) => [item.seq, stateOf(item)]),
       digest: digest(items),
-      counts: status.counts,
+      counts: {
+        removed: status.counts.removed,
+        truncated: status.counts.truncated,
+        stubbed: status.counts.stubbed
+      },
       judged: judged === null ? undefined : {
         freed: judged.freed,
         required: judged.required,
