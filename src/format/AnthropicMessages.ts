@@ -419,11 +419,12 @@ const writeFile = (part: Prompt.FilePart, losses: Wire.Losses): Schema.JsonObjec
 const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.Json => {
   const result = Wire.resultOf(part, losses)
   if (typeof result === "string") return result
-  return result.map((block) => {
+  const blocks = result.map((block) => {
     const image = Wire.imageOf(block)
     if (image !== undefined) return { ...writeFile(image.file, losses), ...image.fields }
     if (block.type === "text" || Wire.holdsRaw(format, block)) return block
     losses.report("result-block", `a block of another format has no place here (${String(block.type)})`)
     return Message.resultText(Wire.omitted(String(block.type)))
   })
+  return Wire.onlyText(blocks) ?? blocks
 }

@@ -605,7 +605,9 @@ const writeOutput = (part: Prompt.ToolResultPart, type: Schema.Json | undefined,
     losses.report("result-block", `a block of another format has no place here (${String(block.type)})`)
     return { type: "input_text", text: Wire.omitted(String(block.type)) }
   })
-  // The output of a computer call is one screenshot.
+  // One text is a string, and the output of a computer call is one screenshot.
   const only = written.length === 1 ? written[0] : undefined
-  return screen && only !== undefined ? only : written
+  if (only === undefined) return written
+  if (screen) return only
+  return only.type === "input_text" && Object.keys(only).length === 2 ? only.text ?? "" : written
 }

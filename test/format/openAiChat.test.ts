@@ -6,7 +6,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import { existsSync, readFileSync } from "node:fs"
 import { billed, count, itReads, outline, recorded } from "./recorded.ts"
-import { chat, failure, keeps, read } from "./wireBodies.ts"
+import { chat, equal, failure, keeps, read } from "./wireBodies.ts"
 
 const call = (id: string, args: string, more: object = {}) => ({
   id,
@@ -403,7 +403,7 @@ describe("recorded chats", () => {
         sum.results += results
         assert.deepStrictEqual(session.findings, [])
         const value = keeps(chat, session.messages)
-        assert.deepStrictEqual<unknown>(value, { messages: compactArguments(traj) })
+        equal(value, { messages: compactArguments(traj) })
       }
       assert.deepStrictEqual(sum, { conversations: 200, messages: 5308, calls: 1164, results: 1164 })
     })

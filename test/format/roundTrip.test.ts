@@ -11,6 +11,7 @@ import {
   type Chance,
   chance,
   chat,
+  equal,
   type Format as Wire,
   keeps,
   type Messages,
@@ -325,7 +326,7 @@ describe("round trips", () => {
           const again = parse(formats[target], [JSON.parse(written), 0])
           if (Result.isSuccess(again)) {
             const twice = write(again.success.messages)
-            assert.deepStrictEqual(JSON.parse(JSON.stringify(twice.value)), JSON.parse(written), `seed ${seed}`)
+            equal(JSON.parse(JSON.stringify(twice.value)), JSON.parse(written), `seed ${seed}`)
             assert.deepStrictEqual(twice.losses, [], `seed ${seed}`)
           } else assert.strictEqual(again.failure.expected, "expected at least one message")
         }
@@ -333,6 +334,36 @@ describe("round trips", () => {
         else assert.isAbove(lossy, 0)
       })
     }
+  }
+})
+
+describe("recorded sessions", () => {
+  // The formats that a recorded session was sent in, and that hold it without a loss.
+  const home: { readonly [format: string]: Name } = {
+    "amplifier": "anthropic",
+    "claude-code": "anthropic",
+    "codex": "responses",
+    "anthropic-messages": "anthropic",
+    "openai-chat": "chat",
+    "openai-responses": "responses"
+  }
+  const list = recorded("REPLAY.txt")
+  const files = existsSync(list)
+    ? readFileSync(list, "utf8").split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+    : []
+  if (files.length === 0) it.skip("the recorded sessions are not on this machine", () => {})
+  for (const file of files) {
+    it(`${file} is written in every format, and stays as it was written`, () => {
+      const session = Result.getOrThrow(Format.fromString(readFileSync(recorded(file), "utf8"), { file }))
+      for (const [name, wire] of Object.entries(formats)) {
+        const { losses, value } = wire.write(session.messages)
+        if (name === "prompt" || name === home[session.format]) assert.deepStrictEqual(losses, [])
+        const written: unknown = JSON.parse(JSON.stringify(value))
+        const twice = wire.write(read(wire, written).messages)
+        equal(twice.value, written)
+        assert.deepStrictEqual(twice.losses, [])
+      }
+    })
   }
 })
 
