@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url"
  * stands on the highest floor it imports from, and only its type imports may look up.
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
-  { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks", "Settings"] },
-  { name: "measure", files: ["Estimator", "TokenMeter", "Budget"] },
+  { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
+  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget"] },
   {
     name: "decide",
     files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint", "CompactionEvent"]
