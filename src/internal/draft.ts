@@ -16,13 +16,20 @@ export interface Draft {
   readonly at: number
   readonly items: ReadonlyArray<View.Item | undefined>
   readonly price: number
+  /** How many conversation entries are left. */
+  readonly entries: number
 }
 
-/** One edit of a pass: the rung it came from, and the price of the view after it. */
-interface Edit {
+/** What a pass comes down to: a price in tokens, and a number of conversation entries. */
+export interface Aim {
+  readonly price: number
+  readonly entries: number
+}
+
+/** One edit of a pass: the rung it came from, and what the view is after it. */
+interface Edit extends Aim {
   readonly level: number
   readonly decision: Decision.Decision
-  readonly price: number
 }
 
 export interface Writable extends Draft {
@@ -31,6 +38,7 @@ export interface Writable extends Draft {
   readonly positions: Int32Array
   readonly edits: Array<Edit>
   price: number
+  entries: number
 }
 
 const positionsOf = (view: View.View): Int32Array => {
@@ -49,8 +57,12 @@ export const make = (view: View.View, settings: Settings.Settings): Writable => 
   items: view.items.slice(),
   positions: positionsOf(view),
   edits: [],
-  price: view.price
+  price: view.price,
+  entries: View.conversation(view)
 })
+
+/** Whether a draft, or an edit of one, is where it should come to. */
+export const reaches = (self: Aim, aim: Aim): boolean => self.price <= aim.price && self.entries <= aim.entries
 
 /** Applies a candidate; one that does not lower the price of its entry, or whose entry is not there, changes nothing. */
 export const apply = (self: Writable, level: number, decision: Decision.Decision): void => {
@@ -58,7 +70,7 @@ export const apply = (self: Writable, level: number, decision: Decision.Decision
     const whole = wholeUnits(self, decision)
     if (whole.seqs.length === 0) return
     for (const seq of whole.seqs) remove(self, seq)
-    self.edits.push({ level, decision: whole, price: self.price })
+    self.edits.push({ level, decision: whole, price: self.price, entries: self.entries })
     return
   } else {
     const position = self.positions[decision.seq] ?? -1
@@ -69,7 +81,7 @@ export const apply = (self: Writable, level: number, decision: Decision.Decision
     self.items[position] = altered
     self.price += altered.price - item.price
   }
-  self.edits.push({ level, decision, price: self.price })
+  self.edits.push({ level, decision, price: self.price, entries: self.entries })
 }
 
 /**
@@ -81,7 +93,8 @@ const wholeUnits = (self: Writable, decision: Decision.Remove): Decision.Remove 
   for (const seq of decision.seqs) {
     const position = self.positions[seq] ?? -1
     const item = self.items[position]
-    if (item === undefined) continue
+    // System entries are always sent, so no view leaves them out.
+    if (item === undefined || item.entry?.role === "system") continue
     seqs.add(seq)
     if (item.group < 0) continue
     for (let at = self.positions[item.group] ?? position; self.items[at]?.group === item.group; at++) {
@@ -89,7 +102,7 @@ const wholeUnits = (self: Writable, decision: Decision.Remove): Decision.Remove 
       if (member >= 0) seqs.add(member)
     }
   }
-  return seqs.size === decision.seqs.length ? decision : { ...decision, seqs: [...seqs] }
+  return { ...decision, seqs: [...seqs] }
 }
 
 const remove = (self: Writable, seq: number): void => {
@@ -98,6 +111,7 @@ const remove = (self: Writable, seq: number): void => {
   if (item === undefined) return
   self.items[position] = undefined
   self.price -= item.price
+  self.entries--
   if (item.group !== seq) return
   // A synthetic result has no seq of its own: it goes with the entry that made the call.
   for (let at = position + 1; at < self.items.length; at++) {
@@ -123,9 +137,9 @@ export const toView = (self: Writable, count: number): View.View => {
 /** The level of the first `count` edits: the rung of the last of them. */
 export const levelOf = (self: Writable, count: number): number => count === 0 ? 0 : self.edits[count - 1]!.level
 
-/** How many edits it takes to come down to `aim`: all of them when it is never reached. */
-export const editsTo = (self: Writable, aim: number): number => {
-  if (self.base.price <= aim) return 0
-  const reached = self.edits.findIndex((edit) => edit.price <= aim)
+/** How many edits it takes to come down to a price: all of them when it is never reached. */
+export const editsTo = (self: Writable, price: number): number => {
+  if (self.base.price <= price) return 0
+  const reached = self.edits.findIndex((edit) => edit.price <= price)
   return reached < 0 ? self.edits.length : reached + 1
 }
