@@ -19,20 +19,44 @@ export const fallback = 200_000
  * **Details**
  *
  * - `total`: what a request may occupy; `source` says where that comes from.
- * - `limit`: the total less the notice reserve, which is taken off when it is the smaller of the two. The ladder's `B`.
+ * - `overhead`: what of a request is not in the view, such as the definitions of tools; it comes off the total.
+ * - `limit`: the rest less the notice reserve, which is taken off when it is the smaller of the two. The ladder's `B`.
  * - `trigger`: `compactThreshold × limit`, not rounded: a pass runs when the count reaches it.
  * - `target`: `floor(limit × targetUsage)`.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Budget {
+export interface Budget extends Sizes {
   readonly total: number
   readonly source: "given" | "window" | "fallback" | "maxTokens"
+  readonly overhead: number
+}
+
+/**
+ * The numbers a pass goes by.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Sizes {
   readonly limit: number
   readonly trigger: number
   readonly target: number
 }
+
+/**
+ * The sizes of a budget in prices, when a token of the provider's costs `1 / scale` of a price; rounded down.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const inPrices = (self: Sizes, scale: number): Sizes =>
+  scale === 1 ? self : {
+    limit: Math.floor(self.limit / scale),
+    trigger: Math.floor(self.trigger / scale),
+    target: Math.floor(self.target / scale)
+  }
 
 /**
  * Resolves the budget of a request.
@@ -45,7 +69,7 @@ export interface Budget {
  * @category constructors
  * @since 0.1.0
  */
-export const resolve = (settings: Settings.Settings, given?: number): Budget => {
+export const resolve = (settings: Settings.Settings, given?: number, overhead = 0): Budget => {
   let total = fallback
   let source: Budget["source"] = "fallback"
   if (given !== undefined) {
@@ -59,10 +83,12 @@ export const resolve = (settings: Settings.Settings, given?: number): Budget => 
     total = settings.maxTokens
     source = "maxTokens"
   }
-  const limit = settings.notice && settings.noticeReserve < total ? total - settings.noticeReserve : total
+  const room = total - overhead
+  const limit = settings.notice && settings.noticeReserve < room ? room - settings.noticeReserve : room
   return {
     total,
     source,
+    overhead,
     limit,
     trigger: settings.compactThreshold * limit,
     target: Math.floor(limit * settings.targetUsage)

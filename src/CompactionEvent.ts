@@ -109,6 +109,157 @@ export const TranscriptDiverged = Schema.TaggedStruct("TranscriptDiverged", {
 })
 
 /**
+ * What the meters say about a request, before it is decided whether to compact; see `TokenMeter.Reading`. Published on
+ * every request but the same one again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
+  mode: TokenMeter.Mode,
+  used: Schema.Natural,
+  kind: TokenMeter.Kind,
+  estimated: Schema.Natural,
+  actual: Schema.NullOr(Schema.Natural),
+  hybrid: Schema.Natural,
+  calibrated: Schema.NullOr(Schema.Natural),
+  anchor: Schema.NullOr(Schema.Natural),
+  anchorRejected: Schema.Boolean,
+  tailTokens: Schema.Int,
+  tailEntries: Schema.Natural,
+  cacheAggregates: Schema.NullOr(Schema.Struct({
+    uncached: Schema.Natural,
+    cacheRead: Schema.Natural,
+    cacheWrite: Schema.Natural
+  })),
+  stale: Schema.Boolean,
+  refusals: Schema.Natural,
+  overrides: Schema.Natural,
+  budget: Schema.Int,
+  ratio: Schema.NullOr(Schema.Finite)
+})
+
+/**
+ * The budget of a request is another one than before, or comes from somewhere else; in tokens.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const BudgetResolved = Schema.TaggedStruct("BudgetResolved", {
+  total: Schema.Int,
+  source: Schema.Literals(["given", "window", "fallback", "maxTokens"]),
+  overhead: Schema.Natural,
+  limit: Schema.Int,
+  reserve: Schema.Natural
+})
+
+/**
+ * The system prompt and the tools cost more than the target: no pass can reach it. Published once.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const OverheadAboveTarget = Schema.TaggedStruct("OverheadAboveTarget", {
+  fixed: Schema.Natural,
+  target: Schema.Int,
+  budget: Schema.Int
+})
+
+/**
+ * The provenance gate refused a pass, because its count is not anchored on usage. `refusals` counts those of the session.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PassRefused = Schema.TaggedStruct("PassRefused", {
+  count: Schema.Natural,
+  kind: TokenMeter.Kind,
+  budget: Schema.Int,
+  refusals: Schema.Natural
+})
+
+/**
+ * The provenance gate let a pass through on an estimate, at the whole budget: `isRejected` tells whether there was usage,
+ * below its own price. `overrides` counts those of the same cause.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PassOverridden = Schema.TaggedStruct("PassOverridden", {
+  count: Schema.Natural,
+  budget: Schema.Int,
+  isRejected: Schema.Boolean,
+  overrides: Schema.Natural
+})
+
+/**
+ * A pass was called for by a count above the price, and could decide nothing. Published once for each generation.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const CompactionPowerless = Schema.TaggedStruct("CompactionPowerless", {
+  count: Schema.Natural,
+  kind: TokenMeter.Kind,
+  price: Schema.Natural,
+  target: Schema.Int,
+  ratio: Schema.NullOr(Schema.Finite),
+  generation: Schema.Natural
+})
+
+/**
+ * `maxMessages` aims at `aim` entries and the ladder came down to `entries`. It may trigger again when the transcript has
+ * `armedAt` entries.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const MessagesAboveAim = Schema.TaggedStruct("MessagesAboveAim", {
+  entries: Schema.Natural,
+  aim: Schema.Natural,
+  armedAt: Schema.Natural
+})
+
+/**
+ * What the repair of the transcript dropped or added, by seq: results without a call, results that a later one replaced,
+ * calls that got a synthetic result, and results that were moved to their call.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const TranscriptRepaired = Schema.TaggedStruct("TranscriptRepaired", {
+  orphans: Schema.Array(Schema.Natural),
+  duplicates: Schema.Array(Schema.Natural),
+  synthetic: Schema.Array(Schema.Natural),
+  moved: Schema.Array(Schema.Natural)
+})
+
+/**
+ * The full text of a tool result could not be written to the spill store; it is tried again at the next request.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SpillFailed = Schema.TaggedStruct("SpillFailed", {
+  seq: Schema.Natural,
+  key: Schema.String,
+  reason: Schema.String
+})
+
+/**
+ * A tool result was cut when it came in, from `bytes` to at most `cap` bytes.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const ToolResultCapped = Schema.TaggedStruct("ToolResultCapped", {
+  seq: Schema.Natural,
+  tool: Schema.String,
+  bytes: Schema.Natural,
+  cap: Schema.Natural
+})
+
+/**
  * @category models
  * @since 0.1.0
  */
@@ -117,7 +268,17 @@ export const CompactionEvent = Schema.Union([
   CompactionSkipped,
   Infeasible,
   PrefixChanged,
-  TranscriptDiverged
+  TranscriptDiverged,
+  TokenCounted,
+  BudgetResolved,
+  OverheadAboveTarget,
+  PassRefused,
+  PassOverridden,
+  CompactionPowerless,
+  MessagesAboveAim,
+  TranscriptRepaired,
+  SpillFailed,
+  ToolResultCapped
 ]).pipe(Schema.toTaggedUnion("_tag"))
 
 /**

@@ -48,6 +48,7 @@ import { sameMessage } from "./internal/sameMessage.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
+import * as Tail from "./Tail.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
@@ -78,13 +79,32 @@ export interface Request {
 }
 
 /**
+ * What is particular to one call.
+ *
+ * **Details**
+ *
+ * - `budget`: the budget of this call, in tokens, in place of what the settings say; `maxTokens` caps it still.
+ * - `overhead`: what of the request is not in the prompt, such as the definitions of tools, in tokens.
+ * - `route`: the provider and the model; a reading of another route is no anchor.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Call {
+  readonly budget?: number
+  readonly overhead?: number
+  readonly route?: string
+}
+
+/**
  * Where a session stands.
  *
  * **Details**
  *
  * - `entries`: of the transcript. `counts`: how many of them are removed, truncated and stubbed.
- * - `level`: the highest rung a committed pass reached. `streak`, `overrides`: of the clear floor.
- * - `count`, `budget`: of the last request that was not the same one again; `null` before the first.
+ * - `level`: the highest rung a committed pass reached. `streak`, `overrides`: of the clear floor. `refusals`: of the
+ *   provenance gate.
+ * - `reading`, `budget`: of the last request that was not the same one again; `null` before the first.
  *
  * @category models
  * @since 0.1.0
@@ -96,7 +116,8 @@ export interface Status {
   readonly generation: number
   readonly streak: number
   readonly overrides: number
-  readonly count: TokenMeter.TokenCount | null
+  readonly refusals: number
+  readonly reading: TokenMeter.Reading | null
   readonly budget: Budget.Budget | null
   readonly lastBoundary: typeof CompactionEvent.Compacted.Type | null
   readonly lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
@@ -110,12 +131,14 @@ const Saved = Schema.toCodecJson(Schema.Struct({
     origin: Schema.Literals(["caller", "library"])
   })),
   decisions: Schema.Array(Decision.Decision),
-  memory: Stage.PassMemory
+  memory: Stage.PassMemory,
+  meter: TokenMeter.State,
+  tail: Tail.Memory
 }))
 
 /**
- * A session as plain JSON: the transcript, the decisions and the memory of its passes. Restored in another process it
- * gives the same bytes.
+ * A session as plain JSON: the transcript, the decisions, and the memory of its passes, its meter and its tail. Restored
+ * in another process it gives the same bytes.
  *
  * @category models
  * @since 0.1.0
@@ -133,13 +156,18 @@ export interface ContextManager<out E = never> {
   readonly append: (input: Prompt.RawInput) => Effect.Effect<void, Schema.SchemaError>
   /** The view for the next call. The same request again returns the same view and decides nothing. */
   readonly request: Effect.Effect<Request, E>
-  /** The view for the next call under another budget, in tokens. */
-  readonly requestWith: (options: { readonly budget: number }) => Effect.Effect<Request, E>
+  /** The view for the next call under what is particular to it. */
+  readonly requestWith: (call: Call) => Effect.Effect<Request, E>
   /**
    * The view of a prompt that the caller keeps and passes whole: what is new is taken in. Where it is not the one seen
    * before (edited, rewound), the rest is taken anew, and the decisions taken since are dropped.
    */
-  readonly sync: (prompt: Prompt.Prompt) => Effect.Effect<Request, E>
+  readonly sync: (prompt: Prompt.Prompt, call?: Call) => Effect.Effect<Request, E>
+  /**
+   * What the provider billed for the last request. Only usage of this conversation's own requests counts: a title, a
+   * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale.
+   */
+  readonly observe: (usage: { readonly inputTokens: TokenMeter.Usage }) => Effect.Effect<void>
   /** The whole history, as it was appended. */
   readonly history: Effect.Effect<Prompt.Prompt>
   /** The view as it is now, under the decisions taken so far. */
@@ -155,15 +183,32 @@ export interface ContextManager<out E = never> {
 }
 
 /**
- * Builds the pass of a manager from a ladder: gate, ladder, clear floor.
+ * Builds the pass of a manager from a ladder: the gates, the ladder, the clear floor.
  *
  * @category constructors
  * @since 0.1.0
  */
 export const passOf = <E, R>(
   ladder: Ladder.Ladder<E, R>
-): Stage.Stage<E | Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied, R> =>
-  pipe(ladder, Stage.guard(Guard.clearAtLeast), Stage.when(Gate.threshold))
+): Stage.Stage<E | PassError, R> =>
+  pipe(
+    Stage.pipeline(
+      Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings)),
+      Stage.guard(ladder, Guard.clearAtLeast)
+    ),
+    Stage.skipOn("ProvenanceRefused"),
+    Stage.when(Gate.threshold),
+    (compaction) => Stage.pipeline(Gate.overhead, compaction)
+  )
+
+/**
+ * What the standard pass may fail with. Each of them takes a setting that is off by default: `clearAtLeast`,
+ * `whenInfeasible: "fail"`, `strict`.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type PassError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gate.TargetBelowOverhead
 
 /**
  * The pass of a manager that is given none. It is made of the stages that anyone composes: put another in the place of
@@ -172,7 +217,7 @@ export const passOf = <E, R>(
  * @category constructors
  * @since 0.1.0
  */
-export const pass: Stage.Stage<Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied> = passOf(Ladder.progressive)
+export const pass: Stage.Stage<PassError> = passOf(Ladder.progressive)
 
 /**
  * How a session is managed.
@@ -199,9 +244,11 @@ interface State {
   index: Decision.Index
   live: Live.Live
   memory: Stage.PassMemory
-  /** The request before, if it returned a view: nothing appended since and the same limit make the next one the same. */
+  meter: TokenMeter.State
+  tail: Tail.Memory
+  /** The request before, if it returned a view: with nothing appended or billed since, and the same limit, it is the next. */
   last: { readonly request: Request; readonly entries: number; readonly limit: number } | undefined
-  count: TokenMeter.TokenCount | null
+  reading: TokenMeter.Reading | null
   budget: Budget.Budget | null
   lastBoundary: typeof CompactionEvent.Compacted.Type | null
   lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
@@ -212,7 +259,9 @@ const fresh = (
   transcript: Transcript.Transcript,
   rules: Wire.Rules,
   decisions: ReadonlyArray<Decision.Decision> = [],
-  memory: Stage.PassMemory = Stage.noMemory
+  memory: Stage.PassMemory = Stage.noMemory,
+  meter: TokenMeter.State = TokenMeter.empty,
+  tail: Tail.Memory = Tail.noMemory
 ): State => {
   const index = Decision.index(decisions)
   return {
@@ -221,8 +270,10 @@ const fresh = (
     index,
     live: Live.make(transcript, rules, index),
     memory,
+    meter,
+    tail,
     last: undefined,
-    count: null,
+    reading: null,
     budget: null,
     lastBoundary: null,
     lastSkip: null,
@@ -305,13 +356,20 @@ const commit = (
   return state.lastBoundary = compacted(state, before, after)
 }
 
-/** What a stage that failed leaves behind: the refusals it counted and the holders it named before it failed. */
+/**
+ * What an event says that outlives its pass. A stage that fails, or is skipped for it, hands back no memory: what it
+ * counted and named is taken from what it published.
+ */
 const remember = (memory: Stage.PassMemory, event: CompactionEvent.CompactionEvent): Stage.PassMemory => {
   switch (event._tag) {
     case "CompactionSkipped":
       return { ...memory, streak: event.streak, holders: null }
     case "Infeasible":
       return { ...memory, holders: event.holders.map((holder) => holder.seq) }
+    case "PassRefused":
+      return { ...memory, refusals: event.refusals }
+    case "PassOverridden":
+      return { ...memory, [event.isRejected ? "rejectedOverrides" : "estimateOverrides"]: event.overrides }
     default:
       return memory
   }
@@ -319,6 +377,47 @@ const remember = (memory: Stage.PassMemory, event: CompactionEvent.CompactionEve
 
 const causeOf = (change: Live.Change, isBoundary: boolean): "boundary" | "repair" | "system" =>
   isBoundary ? "boundary" : change.isSystem ? "system" : "repair"
+
+/** What the meter counts of a session, but for the price. The envelope is the same for the same route, tools and system. */
+const countedOf = (state: State, call: Call): Omit<TokenMeter.Counted, "price"> => ({
+  entries: state.transcript.entries.length,
+  generation: state.memory.generation,
+  envelope: state.transcript.entries.length === 0 ? null : {
+    key: JSON.stringify([call.route ?? "", call.overhead ?? 0, state.live.systems.length, state.live.systemPrice]),
+    price: 0
+  }
+})
+
+const hasRepairs = (repairs: Live.Repairs): boolean =>
+  repairs.orphans.length + repairs.duplicates.length + repairs.synthetic.length + repairs.moved.length > 0
+
+const isOtherBudget = (before: Budget.Budget | null, now: Budget.Budget): boolean =>
+  before === null || before.total !== now.total || before.source !== now.source || before.overhead !== now.overhead
+
+const resolved = (budget: Budget.Budget): typeof CompactionEvent.BudgetResolved.Type => ({
+  _tag: "BudgetResolved",
+  total: budget.total,
+  source: budget.source,
+  overhead: budget.overhead,
+  limit: budget.limit,
+  reserve: Math.max(0, budget.total - budget.overhead - budget.limit)
+})
+
+const counting = (
+  reading: TokenMeter.Reading,
+  memory: Stage.PassMemory,
+  budget: Budget.Budget
+): typeof CompactionEvent.TokenCounted.Type => {
+  const { readings: _, tokens, ...rest } = reading
+  return {
+    _tag: "TokenCounted",
+    ...rest,
+    used: tokens,
+    refusals: memory.refusals,
+    overrides: memory.estimateOverrides + memory.rejectedOverrides,
+    budget: budget.limit
+  }
+}
 
 /** JSON for what a provider is sent as JSON anyway: without it a result that holds `undefined` could not be saved. */
 const plain = (value: unknown): unknown =>
@@ -344,7 +443,7 @@ const savable = (message: Prompt.Message): Prompt.Message => {
  * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function*<
-  E = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied,
+  E = PassError,
   R = never
 >(
   options: Options<E, R> = {}
@@ -362,8 +461,14 @@ export const make = Effect.fnUntraced(function*<
   )
   let state = fresh(Transcript.make(estimator.price), rules)
 
-  const build = Effect.fnUntraced(function*(given: number | undefined) {
-    const budget = Budget.resolve(settings, given)
+  const publish = (event: CompactionEvent.CompactionEvent) => {
+    if (event._tag === "CompactionSkipped") state.lastSkip = event
+    if (event._tag === "Infeasible") state.lastInfeasible = event
+    return Effect.asVoid(PubSub.publish(hub, event))
+  }
+
+  const build = Effect.fnUntraced(function*(call: Call) {
+    const budget = Budget.resolve(settings, call.budget, call.overhead)
     const entries = state.transcript.entries.length
     const { last } = state
     if (last !== undefined && last.entries === entries && last.limit === budget.limit) {
@@ -371,46 +476,73 @@ export const make = Effect.fnUntraced(function*<
     }
     state.last = undefined
     const events: Array<CompactionEvent.CompactionEvent> = []
-    const publish = (event: CompactionEvent.CompactionEvent) => {
+    const tell = (event: CompactionEvent.CompactionEvent) => {
       events.push(event)
-      if (event._tag === "CompactionSkipped") state.lastSkip = event
-      if (event._tag === "Infeasible") state.lastInfeasible = event
-      return Effect.asVoid(PubSub.publish(hub, event))
+      return publish(event)
     }
-    const before = lazyView(state, Live.update(state.live))
-    let sending = Live.prepare(state.live)
+    const { live } = state
+    const repairs = Live.update(live)
+    let sending = Live.prepare(live)
+    const before = lazyView(state, Live.priceOf(live))
+    const counted = { ...countedOf(state, call), price: before.price + sending.added }
+    const reading = TokenMeter.read(state.meter, settings.meter, counted)
+    if (hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
+    if (isOtherBudget(state.budget, budget)) yield* tell(resolved(budget))
+    yield* tell(counting(reading, state.memory, budget))
+    const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
+      ? reading.tokens / before.price
+      : 1
     const after = yield* stage({
       view: before,
       before,
+      entries: Live.conversationOf(live),
+      fixed: live.systemPrice + budget.overhead,
       budget,
-      count: TokenMeter.estimate(before.price + sending.added),
+      sizes: Budget.inPrices(budget, scale),
+      scale,
+      count: reading,
       settings,
       memory: state.memory,
       report: Stage.noReport
     }).pipe(
-      Effect.provideService(CompactionEvent.Publisher, publish),
+      Effect.provideService(CompactionEvent.Publisher, tell),
       Effect.tapError(() =>
         Effect.sync(() => {
           state.memory = events.reduce(remember, state.memory)
         })
       )
     )
-    const boundary = commit(state, before, after)
+    const boundary = commit(state, before, { ...after, memory: events.reduce(remember, after.memory) })
     if (boundary !== undefined) {
-      yield* publish(boundary)
-      sending = Live.prepare(state.live)
+      yield* tell(boundary)
+      sending = Live.prepare(live)
     }
-    const changed = Live.send(state.live, sending)
+    const changed = Live.send(live, sending)
     const prefixChanged = changed === undefined ? null : causeOf(changed, boundary !== undefined)
     if (changed !== undefined && prefixChanged !== null) {
-      yield* publish({ _tag: "PrefixChanged", cause: prefixChanged, seq: changed.seq })
+      yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: changed.seq })
     }
-    state.count = TokenMeter.estimate(after.view.price + sending.added)
+    const price = after.view.price + sending.added
+    const tail = Tail.make(state.tail, {
+      transcript: state.transcript,
+      settings,
+      room: budget.total - budget.overhead - price,
+      isBoundary: boundary !== undefined,
+      level: state.memory.level,
+      generation: state.memory.generation,
+      counts: () => Decision.counts(state.index),
+      ...Live.lastHumanOf(live)
+    })
+    state.tail = tail.memory
+    const sent = { ...countedOf(state, call), price: price + tail.price }
+    const count = TokenMeter.read(state.meter, settings.meter, sent)
+    state.meter = TokenMeter.dispatch(state.meter, sent)
+    state.reading = reading
     state.budget = budget
     const request: Request = {
-      prompt: Prompt.fromMessages(sending.messages),
+      prompt: Prompt.fromMessages([...sending.messages, ...tail.messages]),
       stableLength: sending.messages.length,
-      count: state.count,
+      count: { tokens: count.tokens, kind: count.kind },
       generation: state.memory.generation,
       prefixChanged,
       events
@@ -436,9 +568,11 @@ export const make = Effect.fnUntraced(function*<
       const dropped = state.transcript.entries.length - length
       const decisions = state.decisions.filter((decision) => decision.at <= length)
       const sent = state.live
-      state = fresh(kept, rules, decisions, { ...state.memory, streak: 0, holders: null })
+      // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
+      const meter = { ...state.meter, anchor: null, inFlight: null }
+      state = fresh(kept, rules, decisions, { ...state.memory, streak: 0, holders: null }, meter, state.tail)
       Live.inherit(state.live, sent)
-      yield* PubSub.publish(hub, { _tag: "TranscriptDiverged", seq: length, dropped })
+      yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
     for (; next < incoming.length; next++) Transcript.append(state.transcript, incoming[next]!)
   })
@@ -450,24 +584,30 @@ export const make = Effect.fnUntraced(function*<
       locked(Effect.map(messagesOf(input), (messages) => {
         for (const message of messages) Transcript.append(state.transcript, message)
       })),
-    request: locked(Effect.suspend(() => build(undefined))),
-    requestWith: ({ budget }) => locked(Effect.suspend(() => build(budget))),
-    sync: (prompt) => locked(Effect.flatMap(reconcile(prompt), () => build(undefined))),
+    request: locked(Effect.suspend(() => build({}))),
+    requestWith: (call) => locked(Effect.suspend(() => build(call))),
+    sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
+    observe: ({ inputTokens }) =>
+      locked(Effect.sync(() => {
+        state.meter = TokenMeter.observe(state.meter, inputTokens)
+        state.last = undefined
+      })),
     history: locked(Effect.sync(() => Prompt.fromMessages(state.transcript.messages.slice()))),
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
     export: locked(Effect.suspend(() => {
-      const { decisions, memory, transcript } = state
+      const { decisions, memory, meter, tail, transcript } = state
       const messages = transcript.messages.map((message, at) => ({
         message: savable(message),
         origin: transcript.origins[at]!
       }))
-      return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, memory }))
+      return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, memory, meter, tail }))
     })),
     restore: (saved) =>
       locked(Effect.map(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) => {
         const transcript = Transcript.make(estimator.price)
         for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
-        state = fresh(transcript, rules, decoded.decisions, { ...decoded.memory, streak: 0 })
+        const { decisions, memory, meter, tail } = decoded
+        state = fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
       })),
     reset: locked(Effect.sync(() => {
       state = fresh(Transcript.make(estimator.price), rules)
@@ -479,7 +619,8 @@ export const make = Effect.fnUntraced(function*<
       generation: state.memory.generation,
       streak: state.memory.streak,
       overrides: state.memory.overrides,
-      count: state.count,
+      refusals: state.memory.refusals,
+      reading: state.reading,
       budget: state.budget,
       lastBoundary: state.lastBoundary,
       lastSkip: state.lastSkip,
@@ -525,12 +666,11 @@ export interface ServiceClass<Self, Id extends string, E, R> extends Context.Ser
  * @category constructors
  * @since 0.1.0
  */
-export const Service =
-  <Self>() =>
-  <const Id extends string, E = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied, R = never>(
-    id: Id,
-    options: Options<E, R> = {}
-  ): ServiceClass<Self, Id, E, R> => {
-    const Tag = Context.Service<Self, ContextManager<E>>()(id)
-    return Object.assign(Tag, { layer: Layer.effect(Tag, make(options)) })
-  }
+export const Service = <Self>() =>
+<const Id extends string, E = PassError, R = never>(
+  id: Id,
+  options: Options<E, R> = {}
+): ServiceClass<Self, Id, E, R> => {
+  const Tag = Context.Service<Self, ContextManager<E>>()(id)
+  return Object.assign(Tag, { layer: Layer.effect(Tag, make(options)) })
+}

@@ -100,10 +100,12 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   const required = requiredOf(settings, budget.limit)
   if (required === 0 || after.report.infeasible !== null) return after
   const baseline = before.view.price
-  const freed = baseline - after.view.price
+  // In the provider's tokens, as what is required; the scale is 1 unless the amount is sized in them.
+  const freed = Math.floor((baseline - after.view.price) * before.scale)
   if (freed >= required) return { ...after, memory: { ...after.memory, streak: 0 } }
   if (
-    settings.clearFloorWhenOverBudget === "override" && baseline > budget.limit && after.view.price <= budget.limit
+    settings.clearFloorWhenOverBudget === "override" && baseline > before.sizes.limit &&
+    after.view.price <= before.sizes.limit
   ) {
     return { ...after, memory: { ...after.memory, streak: 0, overrides: after.memory.overrides + 1 } }
   }

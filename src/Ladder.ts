@@ -72,7 +72,7 @@ export const climb = <E, R>(
   pass: Stage.Pass,
   options: { readonly target: number }
 ): Effect.Effect<Stage.Pass, E, R> =>
-  Effect.map(Climb.stage(self.rungs)(pass, options.target), ({ level, view }) => ({
+  Effect.map(Climb.stage(self.rungs)(pass, { price: options.target, entries: Infinity }), ({ level, view }) => ({
     ...pass,
     view,
     report: { ...pass.report, level, target: options.target }
@@ -82,8 +82,8 @@ export const climb = <E, R>(
 const tenth = 0.1
 
 /** The aim and the line to act at, for a floor between the target and the budget; in tokens. */
-const between = (floor: number, budget: Stage.Pass["budget"]): { readonly aim: number; readonly line: number } => {
-  const { limit, trigger } = budget
+const between = (floor: number, sizes: Stage.Pass["sizes"]): { readonly aim: number; readonly line: number } => {
+  const { limit, trigger } = sizes
   const nearTrigger = floor + tenth * limit <= trigger
   const top = nearTrigger ? trigger : limit
   return {
@@ -110,9 +110,11 @@ const commit = (pass: Stage.Pass, draft: Draft.Writable, count: number, report: 
 
 /** The floor is `B` or more: the whole ladder was climbed; what is above `B` still is made to fit, if it can be. */
 const fit = Effect.fnUntraced(function*(pass: Stage.Pass, draft: Draft.Writable, levels: number) {
-  const { limit } = pass.budget
+  const { limit } = pass.sizes
   const floor = draft.price
-  if (draft.price > limit && Rung.fit.run._tag === "propose") Climb.propose(draft, Rung.fit.run.propose, levels, limit)
+  if (draft.price > limit && Rung.fit.run._tag === "propose") {
+    Climb.propose(draft, Rung.fit.run.propose, levels, { price: limit, entries: Infinity })
+  }
   const count = draft.edits.length
   if (draft.price <= limit) return commit(pass, draft, count, { floor })
   const over = draft.price - limit
@@ -131,16 +133,55 @@ const fit = Effect.fnUntraced(function*(pass: Stage.Pass, draft: Draft.Writable,
   return commit(named, draft, worth ? count : 0, { floor, infeasible: { over, holders } })
 })
 
+/** The number of entries a pass comes down to, when `maxMessages` called for it. */
+const entriesAim = ({ entries, settings }: Stage.Pass): number =>
+  settings.maxMessages !== undefined && entries > settings.maxMessages
+    ? Math.floor(settings.maxMessages * settings.targetUsage)
+    : Infinity
+
+/** After an aim that could not be reached, so many new entries, as a share of `maxMessages`, until it is tried again. */
+const rearm = 0.25
+
+/** Publishes an aim in entries that could not be reached, once, until enough entries have come. */
+const nameMessages = Effect.fnUntraced(function*(pass: Stage.Pass, entries: number, aim: number) {
+  const armedAt = pass.view.length + Math.ceil((pass.settings.maxMessages ?? 0) * rearm)
+  yield* CompactionEvent.publish({ _tag: "MessagesAboveAim", entries, aim, armedAt })
+  return { ...pass, memory: { ...pass.memory, messagesArmedAt: armedAt } }
+})
+
+/** Publishes, once for each generation, that a count above the price called for a pass that could decide nothing. */
+const powerless = Effect.fnUntraced(function*(pass: Stage.Pass) {
+  const { count, memory, sizes, view } = pass
+  if (count.tokens <= view.price || memory.powerless === memory.generation) return pass
+  yield* CompactionEvent.publish({
+    _tag: "CompactionPowerless",
+    count: count.tokens,
+    kind: count.kind,
+    price: view.price,
+    target: sizes.target,
+    ratio: count.ratio,
+    generation: memory.generation
+  })
+  return { ...pass, memory: { ...memory, powerless: memory.generation } }
+})
+
 const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | BudgetInfeasible, R> => {
   const climbTo = Climb.stage(rungs)
-  return Effect.fnUntraced(function*(pass: Stage.Pass) {
-    const { limit, target } = pass.budget
-    const { draft } = yield* climbTo(pass, target)
+  return Effect.fnUntraced(function*(given: Stage.Pass) {
+    let pass = given
+    const { limit, target } = pass.sizes
+    const entries = entriesAim(pass)
+    // Called for by the number of entries alone: what the request occupies is no reason to shorten anything.
+    const isCrowded = entries < Infinity && pass.count.tokens < pass.budget.trigger
+    const { draft } = yield* climbTo(pass, { price: isCrowded ? Infinity : target, entries })
+    if (draft.entries > entries) pass = yield* nameMessages(pass, draft.entries, entries)
+    if (isCrowded) return commit(pass, draft, draft.edits.length, {})
+    if (draft.price >= pass.view.price && draft.price < limit) return yield* powerless(pass)
     if (draft.price <= target) return commit(pass, draft, draft.edits.length, { target })
     const floor = draft.price
     if (floor >= limit) return yield* fit(pass, draft, rungs.length)
-    const { aim, line } = between(floor, pass.budget)
-    if (Math.max(pass.count.tokens, pass.view.price) < line) return commit(pass, draft, 0, { floor })
+    const { aim, line } = between(floor, pass.sizes)
+    if (Math.max(pass.count.tokens / pass.scale, pass.view.price) < line) return commit(pass, draft, 0, { floor })
     return commit(pass, draft, Draft.editsTo(draft, aim), { floor, target: aim })
   })
 }

@@ -64,12 +64,17 @@ export const addCalls = (self: Pairing, seq: number, ids: ReadonlyArray<string>)
 }
 
 /**
- * Records a result and returns the call it belongs to, or `undefined` for an orphan.
+ * Records a result and returns the call it belongs to with the seq of the result it had before (−1 for none), or
+ * `undefined` for an orphan.
  *
  * @category combining
  * @since 0.1.0
  */
-export const answer = (self: Pairing, seq: number, id: string): CallRef | undefined => {
+export const answer = (
+  self: Pairing,
+  seq: number,
+  id: string
+): { readonly call: CallRef; readonly before: number } | undefined => {
   const open = self.open.get(id)
   let ref: CallRef | undefined
   if (open !== undefined && open.length > 0) {
@@ -81,8 +86,10 @@ export const answer = (self: Pairing, seq: number, id: string): CallRef | undefi
     ref = self.latest.get(id)
   }
   if (ref === undefined) return undefined
-  self.answers.get(ref.seq)![ref.index] = seq
-  return ref
+  const results = self.answers.get(ref.seq)!
+  const before = results[ref.index]!
+  results[ref.index] = seq
+  return { call: ref, before }
 }
 
 /**

@@ -95,7 +95,7 @@ export const propose = (name: string, propose: Propose): Rung => ({ name, run: {
 export const stage = <E, R>(self: Rung<E, R>): Stage.Stage<E, R> => {
   const climb = Climb.stage([self])
   return (pass) =>
-    Effect.map(climb(pass, pass.budget.target), (climbed) => ({
+    Effect.map(climb(pass, { price: pass.sizes.target, entries: Infinity }), (climbed) => ({
       ...pass,
       view: climbed.view,
       report: { ...pass.report, level: climbed.level === 0 ? pass.report.level : climbed.level }

@@ -8,6 +8,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
+import { capMinimum } from "./internal/text.ts"
+import * as TokenMeter from "./TokenMeter.ts"
 
 const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
@@ -42,6 +44,16 @@ const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqua
  *   tokens; `null` is off. `maxConsecutiveSkips`: how many refusals in a row become an error.
  *   `clearFloorWhenOverBudget`: whether a refusal also stands when the view is over the budget.
  * - `whenInfeasible`: what to do when nothing legal fits: send the smallest view, or fail.
+ * - `meter`: which count drives the gates; see `TokenMeter`. `sizing`: whether the amount is sized in prices or in the
+ *   provider's tokens (the default with `calibrated`). `provenanceGate`: whether nothing is decided on an estimate (the
+ *   default with `hybrid`).
+ * - `strict`: whether a target below the system prompt and the tools is an error instead of a warning.
+ * - `maxMessages`: a second trigger, by the number of the view's entries.
+ * - `maxToolResultBytes`: a cap on each tool result when it comes in, in UTF-8 bytes. `maxImages`, `maxRequestBytes`: of
+ *   images, files and other media in a request, and of its payload; the oldest media become words first.
+ * - `noticeVerbosity`, `noticeMinLevel`: how much the notice says, and from which level on. `replayLastUser`: whether the
+ *   last human message is repeated at the end after a boundary.
+ * - `signedReasoning`: whether signed reasoning whose prefix was changed is dropped.
  *
  * @category models
  * @since 0.1.0
@@ -85,7 +97,31 @@ export const Settings = Schema.Struct({
   ),
   maxConsecutiveSkips: key(Schema.Int, 3),
   clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
-  whenInfeasible: key(Schema.Literals(["send", "fail"]), "send")
+  whenInfeasible: key(Schema.Literals(["send", "fail"]), "send"),
+  meter: key(TokenMeter.Mode, "estimate"),
+  sizing: Schema.optionalKey(Schema.Literals(["price", "provider"])),
+  provenanceGate: Schema.optionalKey(Schema.Boolean),
+  strict: key(Schema.Boolean, false),
+  maxMessages: Schema.optionalKey(positive("write a number of messages of at least 1, or leave the key out")),
+  maxToolResultBytes: key(
+    Schema.NullOr(
+      Schema.Int.check(
+        Schema.isGreaterThanOrEqualTo(capMinimum, {
+          message: `write null to turn it off, or at least ${capMinimum} bytes, for example 131072`
+        })
+      )
+    ),
+    null
+  ),
+  maxImages: key(Schema.NullOr(natural("write null to turn it off, or a number of images, for example 20")), null),
+  maxRequestBytes: key(
+    Schema.NullOr(positive("write null to turn it off, or a number of bytes, for example 30000000")),
+    null
+  ),
+  noticeVerbosity: key(Schema.Literals(["minimal", "normal"]), "normal"),
+  noticeMinLevel: key(natural("write a level of the ladder, 0 or more, for example 1"), 1),
+  replayLastUser: key(Schema.Boolean, false),
+  signedReasoning: key(Schema.Literals(["strip", "keep"]), "strip")
 }).check(
   Schema.makeFilter((settings) => {
     const { maxOutput, outputReserve, window } = settings
@@ -130,3 +166,20 @@ export const decode: (input: Input) => Effect.Effect<Settings, Schema.SchemaErro
   errors: "all",
   onExcessProperty: "error"
 })
+
+/**
+ * Whether a pass is only made on a count that is anchored on usage.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const isGated = (self: Settings): boolean => self.provenanceGate ?? self.meter === "hybrid"
+
+/**
+ * Whether the ladder sizes its work in the provider's tokens instead of prices.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const isSizedByProvider = (self: Settings): boolean =>
+  (self.sizing ?? (self.meter === "calibrated" ? "provider" : "price")) === "provider"

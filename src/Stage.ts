@@ -26,6 +26,11 @@ import * as View from "./View.ts"
  * - `level`: the highest rung that a committed pass reached. `generation`: how many passes were committed.
  * - `streak`: refusals of the clear floor in a row. `overrides`: passes committed against it.
  * - `holders`: the seqs of the last infeasible request, in order; `null` when the last request was feasible.
+ * - `refusals`: passes that the provenance gate refused. `estimateOverrides`, `rejectedOverrides`: passes it let through
+ *   all the same, at the whole budget, because no usage had ever come, or because the usage was below its own price.
+ * - `powerless`: the generation in which a pass that was called for could decide nothing. `overheadNamed`: whether a
+ *   target below the fixed overhead was published. `messagesArmedAt`: the number of entries of the transcript from which
+ *   on `maxMessages` may trigger again, after an aim that could not be reached.
  *
  * @category models
  * @since 0.1.0
@@ -35,7 +40,13 @@ export const PassMemory = Schema.Struct({
   generation: Schema.Natural,
   streak: Schema.Natural,
   overrides: Schema.Natural,
-  holders: Schema.NullOr(Schema.Array(Schema.Natural))
+  holders: Schema.NullOr(Schema.Array(Schema.Natural)),
+  refusals: Schema.Natural,
+  estimateOverrides: Schema.Natural,
+  rejectedOverrides: Schema.Natural,
+  powerless: Schema.NullOr(Schema.Natural),
+  overheadNamed: Schema.Boolean,
+  messagesArmedAt: Schema.Natural
 })
 
 /**
@@ -50,7 +61,19 @@ export type PassMemory = typeof PassMemory.Type
  * @category constants
  * @since 0.1.0
  */
-export const noMemory: PassMemory = { level: 0, generation: 0, streak: 0, overrides: 0, holders: null }
+export const noMemory: PassMemory = {
+  level: 0,
+  generation: 0,
+  streak: 0,
+  overrides: 0,
+  holders: null,
+  refusals: 0,
+  estimateOverrides: 0,
+  rejectedOverrides: 0,
+  powerless: null,
+  overheadNamed: false,
+  messagesArmedAt: 0
+}
 
 /**
  * Why nothing legal fits: the smallest view is `over` tokens above the budget, and these entries hold most of it.
@@ -83,7 +106,14 @@ export interface Report {
 }
 
 /**
- * One pass over one view. `before` is the view that the pass began with.
+ * One pass over one view.
+ *
+ * **Details**
+ *
+ * - `before`: the view that the pass began with. `entries`: how many conversation entries it has. `fixed`: the price of
+ *   its system entries and of what is not in the view, in tokens.
+ * - `budget`: in the provider's tokens, as `count` is. `sizes`: the same in prices, for the arithmetic of the ladder;
+ *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
  *
  * @category models
  * @since 0.1.0
@@ -91,8 +121,12 @@ export interface Report {
 export interface Pass {
   readonly view: View.View
   readonly before: View.View
+  readonly entries: number
+  readonly fixed: number
   readonly budget: Budget.Budget
-  readonly count: TokenMeter.TokenCount
+  readonly sizes: Budget.Sizes
+  readonly scale: number
+  readonly count: TokenMeter.Reading
   readonly settings: Settings.Settings
   readonly memory: PassMemory
   readonly report: Report
@@ -118,10 +152,15 @@ export const fromPrompt = Effect.fnUntraced(function*(
   const settings = yield* Settings.decode(options?.settings ?? {})
   const estimator = yield* Estimator.Estimator
   const view = View.fromPrompt(prompt, estimator.price)
+  const budget = Budget.resolve(settings, options?.budget)
   return {
     view,
     before: view,
-    budget: Budget.resolve(settings, options?.budget),
+    entries: View.conversation(view),
+    fixed: View.systemPrice(view),
+    budget,
+    sizes: budget,
+    scale: 1,
     count: TokenMeter.estimate(view.price),
     settings,
     memory: noMemory,
@@ -269,4 +308,4 @@ export const timeoutOrElse = <E2, R2>(options: {
  * @since 0.1.0
  */
 export const untilTarget = <E, R>(self: Stage<E, R>): Stage<E, R> =>
-  when(self, (pass) => pass.view.price > pass.budget.target)
+  when(self, (pass) => pass.view.price > pass.sizes.target)

@@ -48,7 +48,8 @@ export type Origin = "caller" | "library"
  *   nothing else; `part`: its place in the carrier.
  * - `price`: what the estimator says it costs, in tokens. `length`: of its text, in UTF-16 code units.
  * - `group`: the seq of the calling entry whose group it belongs to (its own, when it makes calls), else −1.
- * - `answers`: the call that a result belongs to; absent for orphans and for everything else.
+ * - `answers`: the call that a result belongs to; absent for orphans and for everything else. `supersedes`: the seq of
+ *   the result of that call that it replaces, else −1.
  * - `tool`: the name of the tool of a result, its own if it has one, else the name in its call.
  *
  * @category models
@@ -68,6 +69,7 @@ export interface Entry {
   readonly calls: ReadonlyArray<Call>
   readonly group: number
   readonly answers: Pairing.CallRef | undefined
+  readonly supersedes: number
   readonly tool: string
   readonly human: boolean
   readonly pinned: boolean
@@ -129,8 +131,9 @@ export interface Transcript {
   readonly responses: ReadonlyMap<number, ReadonlyArray<number>>
   /** How many entries are not system entries. */
   readonly conversation: number
-  /** The seq of the last entry of the assistant or of a human, −1 when there is none. */
+  /** The seq of the last entry of the assistant or of a human, and of the last of a human; −1 when there is none. */
   readonly lastActor: number
+  readonly lastHuman: number
 }
 
 /** The same transcript, as its one writer sees it. */
@@ -144,6 +147,7 @@ interface Writable extends Transcript {
   readonly responses: Map<number, Array<number>>
   conversation: number
   lastActor: number
+  lastHuman: number
 }
 
 /**
@@ -163,7 +167,8 @@ export const make = (priceOf: PriceOf): Transcript => {
     approvals: new Map(),
     responses: new Map(),
     conversation: 0,
-    lastActor: -1
+    lastActor: -1,
+    lastHuman: -1
   }
   return self
 }
@@ -219,7 +224,7 @@ const add = (
   self: Writable,
   input: Pick<
     Entry,
-    "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "tool"
+    "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "supersedes" | "tool"
   >,
   known: Entry | undefined
 ): void => {
@@ -241,6 +246,7 @@ const add = (
     calls: input.calls,
     group: input.group,
     answers: input.answers,
+    supersedes: input.supersedes,
     tool: input.tool,
     human,
     pinned: isPinned(message)
@@ -249,6 +255,7 @@ const add = (
   self.items.push({ seq, entry, group: entry.group, message, price, state: "kept", alterations: unaltered })
   if (role !== "system") self.conversation++
   if (role === "assistant" || human) self.lastActor = seq
+  if (human) self.lastHuman = seq
 }
 
 /**
@@ -293,9 +300,12 @@ const appendPriced = (
       const seq = self.entries.length
       let group = -1
       let answers: Pairing.CallRef | undefined
+      let supersedes = -1
       let tool = ""
       if (content.type === "tool-result") {
-        answers = Pairing.answer(self.pairing, seq, content.id)
+        const settled = Pairing.answer(self.pairing, seq, content.id)
+        answers = settled?.call
+        supersedes = settled?.before ?? -1
         group = answers?.seq ?? -1
         const call = answers === undefined ? undefined : self.entries[answers.seq]!.calls[answers.index]
         tool = content.name === "" ? call?.name ?? "" : content.name
@@ -317,6 +327,7 @@ const appendPriced = (
         calls: noCalls,
         group,
         answers,
+        supersedes,
         tool
       }, known[seq])
     }
@@ -340,6 +351,7 @@ const appendPriced = (
     calls,
     group: calls.length > 0 ? seq : -1,
     answers: undefined,
+    supersedes: -1,
     tool: ""
   }, known[seq])
 }

@@ -217,3 +217,27 @@ export const toPrompt = (self: View): Prompt.Prompt => {
  * @since 0.1.0
  */
 export const counts = (self: View): Decision.Counts => Decision.counts(Decision.index(self.decisions))
+
+/**
+ * How many conversation entries a view has: all but the system entries; synthetic results are none.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const conversation = (self: View): number => {
+  let count = 0
+  for (const { entry } of self.items) if (entry !== undefined && entry.role !== "system") count++
+  return count
+}
+
+/**
+ * The price of the system entries of a view, in tokens.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const systemPrice = (self: View): number => {
+  let price = 0
+  for (const item of self.items) if (item.entry?.role === "system") price += item.price
+  return price
+}

@@ -11,12 +11,13 @@ export interface Climbed {
   readonly draft: Draft.Writable
 }
 
-/** Runs the proposer of a rung until the price is at most `aim` or there is nothing more to propose. */
-export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number, aim: number): void => {
-  if (draft.price <= aim) return
+/** Runs the proposer of a rung until the draft is where it should come to or there is nothing more to propose. */
+export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number, aim: Draft.Aim): void => {
+  if (Draft.reaches(draft, aim)) return
   for (const decision of rung(draft)) {
-    if (draft.price <= aim) return
-    Draft.apply(draft, level, decision)
+    if (Draft.reaches(draft, aim)) return
+    // An entry that stays an entry brings nothing nearer once only their number is too large.
+    if (draft.price > aim.price || decision._tag === "Remove") Draft.apply(draft, level, decision)
   }
 }
 
@@ -24,22 +25,23 @@ export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number
 const adopt = (draft: Draft.Writable, level: number, view: View.View): Draft.Writable => {
   const next = Draft.make(view, draft.settings)
   const known = draft.base.decisions.length + draft.edits.length
-  const edits = view.decisions.slice(known).map((decision) => ({ level, decision, price: view.price }))
+  const { entries, price } = next
+  const edits = view.decisions.slice(known).map((decision) => ({ level, decision, price, entries }))
   return { ...next, base: draft.base, edits: [...draft.edits, ...edits] }
 }
 
 /**
- * Climbs rungs, level by level from 1, until the price is at most `aim`.
+ * Climbs rungs, level by level from 1, until the draft is where it should come to.
  *
- * Before every single edit the price is compared with the aim, so the edits of a climb to a higher aim are a prefix of
+ * Before every single edit it is compared with the aim, so the edits of a climb to a higher aim are a prefix of
  * those of a climb to a lower one.
  */
 export const stage = <E, R>(
   rungs: ReadonlyArray<Rung.Rung<E, R>>
-): (pass: Stage.Pass, aim: number) => Effect.Effect<Climbed, E, R> =>
+): (pass: Stage.Pass, aim: Draft.Aim) => Effect.Effect<Climbed, E, R> =>
   Effect.fnUntraced(function*(pass, aim) {
     let draft = Draft.make(pass.view, pass.settings)
-    for (let at = 0; at < rungs.length && draft.price > aim; at++) {
+    for (let at = 0; at < rungs.length && !Draft.reaches(draft, aim); at++) {
       const { run } = rungs[at]!
       if (run._tag === "propose") {
         propose(draft, run.propose, at + 1, aim)

@@ -1,8 +1,10 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
+import * as Pairing from "../Pairing.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import type * as Wire from "../Wire.ts"
+import * as Alter from "./alter.ts"
 import { sameMessage } from "./sameMessage.ts"
 import * as WireSend from "./wireSend.ts"
 
@@ -17,8 +19,10 @@ export interface Live {
   readonly transcript: Transcript.Transcript
   readonly rules: Wire.Rules
   readonly index: Decision.Index
-  /** How many entries were looked at. */
+  /** How many entries were looked at; the last entry of the assistant or of a human among them; the group of the last. */
   taken: number
+  actor: number
+  follows: number
   anchor: number
   readonly systems: Array<View.Item>
   systemPrice: number
@@ -27,6 +31,7 @@ export interface Live {
   readonly messages: Array<Prompt.Message>
   readonly seqs: Array<number>
   price: number
+  entries: number
   /** The items from the anchor on. */
   region: ReadonlyArray<View.Item>
   regionPrice: number
@@ -41,6 +46,8 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   rules,
   index,
   taken: 0,
+  actor: -1,
+  follows: -1,
   anchor: 0,
   systems: [],
   systemPrice: 0,
@@ -48,6 +55,7 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   messages: [],
   seqs: [],
   price: 0,
+  entries: 0,
   region: [],
   regionPrice: 0,
   sent: [],
@@ -61,16 +69,51 @@ const restart = (self: Live): void => {
   self.messages.length = 0
   self.seqs.length = 0
   self.price = 0
+  self.entries = 0
   self.sure = 0
 }
 
-/** Takes in what was appended since, and returns the price of the view. */
-export const update = (self: Live): number => {
+/** What the repair made of the entries that came since, by seq. */
+export interface Repairs {
+  readonly orphans: Array<number>
+  readonly duplicates: Array<number>
+  readonly synthetic: Array<number>
+  readonly moved: Array<number>
+}
+
+/** Notes what the repair does because of an entry: an orphan, a second result, a call given up, a result out of place. */
+const note = (self: Live, entry: Transcript.Entry, repairs: Repairs): void => {
+  if (entry.kind === "result") {
+    if (entry.answers === undefined) repairs.orphans.push(entry.seq)
+    else if (entry.supersedes >= 0) repairs.duplicates.push(entry.supersedes)
+    else if (self.follows !== entry.group) repairs.moved.push(entry.seq)
+  }
+  if (entry.role === "assistant" || entry.human) {
+    const { actor, transcript } = self
+    if (actor >= 0 && !Pairing.isSettled(transcript.pairing, actor) && isGivenUp(self, actor, entry.seq)) {
+      repairs.synthetic.push(actor)
+    }
+    self.actor = entry.seq
+  }
+  if (entry.role !== "system") self.follows = entry.group
+}
+
+/** Whether a call of the entry had no result when `next` came, and waits for no approval. */
+const isGivenUp = (self: Live, actor: number, next: number): boolean =>
+  self.transcript.entries[actor]!.calls.some((call, index) => {
+    const result = Pairing.resultOf(self.transcript.pairing, { seq: actor, index })
+    return !call.approval && (result < 0 || result > next)
+  })
+
+/** Takes in what was appended since, and returns what the repair made of it. */
+export const update = (self: Live): Repairs => {
   const { entries, items } = self.transcript
+  const repairs: Repairs = { orphans: [], duplicates: [], synthetic: [], moved: [] }
   let isLate = false
   let hasSystem = false
   for (; self.taken < entries.length; self.taken++) {
     const entry = entries[self.taken]!
+    note(self, entry, repairs)
     if (entry.role === "system") {
       self.systems.push(items[entry.seq]!)
       self.systemPrice += entry.price
@@ -82,7 +125,7 @@ export const update = (self: Live): number => {
   if (isLate) restart(self)
   if (hasSystem) setHead(self)
   layRegion(self)
-  return priceOf(self)
+  return repairs
 }
 
 const setHead = (self: Live): void => {
@@ -101,6 +144,15 @@ const layRegion = (self: Live): void => {
 
 /** The price of the view, in tokens. */
 export const priceOf = (self: Live): number => self.systemPrice + self.price + self.regionPrice
+
+const entriesOf = (items: ReadonlyArray<View.Item>): number => {
+  let count = 0
+  for (const item of items) if (item.seq >= 0) count++
+  return count
+}
+
+/** How many conversation entries the view has. */
+export const conversationOf = (self: Live): number => self.entries + entriesOf(self.region)
 
 /** Starts from nothing after a boundary; the decisions are in the index already. */
 export const rebuild = (self: Live): void => {
@@ -151,6 +203,7 @@ const settle = (self: Live): void => {
   const price = View.priceOf(final)
   renderInto(self, final, self.messages, self.seqs)
   self.price += price
+  self.entries += entriesOf(final)
   self.anchor = anchor
   self.region = self.region.slice(split)
   self.regionPrice -= price
@@ -211,4 +264,17 @@ export const send = (self: Live, sending: Sending): Change | undefined => {
 /** Takes over what was sent last, so that a view made anew is compared with it. */
 export const inherit = (self: Live, from: Live): void => {
   self.sent = from.sent
+}
+
+/** The newest human message as it stands in the view, and whether nothing stands behind it. */
+export const lastHumanOf = (
+  self: Live
+): { readonly lastHuman: View.Item | undefined; readonly isLast: boolean } => {
+  const { entries, lastHuman: seq } = self.transcript
+  if (seq < 0 || self.index.removed.has(seq)) return { lastHuman: undefined, isLast: false }
+  const alterations = self.index.altered.get(seq)
+  const lastHuman = alterations === undefined
+    ? self.transcript.items[seq]!
+    : Alter.item(self.transcript, entries[seq]!, alterations)
+  return { lastHuman, isLast: self.region.at(-1)?.seq === seq }
 }

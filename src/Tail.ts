@@ -1,0 +1,163 @@
+/**
+ * What stands at the very end of a request and belongs to that request only: the notice that something was left out, and
+ * the last human message once more.
+ *
+ * Both are user messages in a reminder envelope, marked ephemeral, and come after everything that stays; nothing before
+ * them moves, so they cost no cached prefix.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Schema from "effect/Schema"
+import type * as Decision from "./Decision.ts"
+import * as Marks from "./Marks.ts"
+import type * as Settings from "./Settings.ts"
+import * as Transcript from "./Transcript.ts"
+
+/**
+ * What the tail remembers: the generations that were announced in full and repeated, and the one whose repeat waits for
+ * open calls to be answered.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Memory = Schema.Struct({
+  announced: Schema.Natural,
+  pending: Schema.NullOr(Schema.Natural)
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Memory = typeof Memory.Type
+
+/**
+ * A tail that has shown nothing yet.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const noMemory: Memory = { announced: 0, pending: null }
+
+/**
+ * What the tail of a request is made of.
+ *
+ * **Details**
+ *
+ * - `room`: the tokens that are left in the budget, the reserve for the notice included.
+ * - `isBoundary`: whether this request is one. `level`, `generation`, `counts`: of the session.
+ * - `lastHuman`: the newest human message as it stands in the view. `isLast`: whether nothing stands behind it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Input {
+  readonly transcript: Transcript.Transcript
+  readonly settings: Settings.Settings
+  readonly room: number
+  readonly isBoundary: boolean
+  readonly level: number
+  readonly generation: number
+  readonly counts: () => Decision.Counts
+  readonly lastHuman: Transcript.Item | undefined
+  readonly isLast: boolean
+}
+
+/**
+ * Wraps a text in a reminder envelope. A closing tag inside is broken, so that the text cannot end the envelope.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const envelope = (source: string, text: string): string =>
+  `<system-reminder source="${source}">\n${neutralise(text)}\n</system-reminder>`
+
+const neutralise = (text: string): string =>
+  text.replace(/<(\/?)system-reminder/gi, (_, slash: string) => `<${slash} system-reminder`)
+
+const message = (source: string, text: string): Prompt.UserMessage =>
+  Marks.set(Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: envelope(source, text) })] }), {
+    source,
+    ephemeral: true
+  })
+
+const some = (count: number, one: string, many: string): ReadonlyArray<string> =>
+  count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${many}`]
+
+const standing =
+  "Parts of this conversation were shortened or left out earlier. Nothing new happened since: there is no "
+  + "need to read or run anything again because of it."
+
+const full = (counts: Decision.Counts, verbosity: Settings.Settings["noticeVerbosity"]): string => {
+  const shortened = [
+    ...some(counts.truncated + counts.altered, "tool result or message", "tool results or messages"),
+    ...some(counts.stubbed, "user message", "user messages")
+  ]
+  const parts = [
+    ...(shortened.length === 0 ? [] : [`${shortened.join(" and ")} shortened`]),
+    ...some(counts.removed, "message left out", "messages left out")
+  ]
+  const what = `To fit the context window, this conversation was compacted: ${parts.join(", ")}.`
+  return verbosity === "minimal" ? what : `${what} The first and the newest user message, the newest messages and the `
+    + "newest tool results are as they were. What was shortened can be fetched again: run the call again with a narrower "
+    + "question, unless it changes state."
+}
+
+const repeated = (text: string): string =>
+  "The last message of the user once more, because the conversation before it was compacted. It is a repeat, not a new "
+  + `request:\n\n${text}`
+
+/** Whether a call of the last assistant entry has no result yet: nothing may stand between a call and its results. */
+const hasOpenCalls = (transcript: Transcript.Transcript): boolean =>
+  transcript.lastActor >= 0 && Transcript.isOpen(transcript, transcript.lastActor)
+
+/** Why a last human message is not repeated: a copy would say nothing, or not in the user's words. */
+const isRepeatable = (item: Transcript.Item | undefined, isLast: boolean): item is Transcript.Item => {
+  if (item?.entry === undefined || isLast || item.alterations.some((each) => each._tag === "Stub")) return false
+  const text = Transcript.textOf(item.entry).trimStart()
+  return text !== "" && !text.startsWith("<system-reminder")
+}
+
+/**
+ * Makes the tail of a request, and what is remembered of it.
+ *
+ * **Details**
+ *
+ * - The notice is there after a boundary from level `noticeMinLevel` on: in full once for each boundary, one standing
+ *   sentence afterwards. One that was left out does not count as shown.
+ * - The repeat comes once for each boundary, before the notice; when calls are open, at the next request.
+ * - Neither is there while a call is open, and neither when it does not fit.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (
+  memory: Memory,
+  input: Input
+): { readonly messages: ReadonlyArray<Prompt.Message>; readonly price: number; readonly memory: Memory } => {
+  const { generation, settings, transcript } = input
+  const isDue = settings.replayLastUser && (input.isBoundary || memory.pending === generation)
+  if (generation === 0 || hasOpenCalls(transcript)) {
+    return { messages: [], price: 0, memory: { ...memory, pending: isDue ? generation : memory.pending } }
+  }
+  const messages: Array<Prompt.Message> = []
+  let price = 0
+  const add = (each: Prompt.Message): boolean => {
+    const cost = transcript.priceOf(each)
+    if (price + cost > input.room) return false
+    price += cost
+    messages.push(each)
+    return true
+  }
+  if (isDue && isRepeatable(input.lastHuman, input.isLast)) {
+    add(message("context-replay", repeated(Transcript.textOf(input.lastHuman.entry!))))
+  }
+  let { announced } = memory
+  if (settings.notice && input.level >= settings.noticeMinLevel) {
+    const isNew = announced < generation
+    const text = isNew ? full(input.counts(), settings.noticeVerbosity) : standing
+    if (add(message("context-compaction", text)) && isNew) announced = generation
+  }
+  return { messages, price, memory: { announced, pending: null } }
+}
