@@ -338,7 +338,7 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
       const raw = Wire.rawOf(part)
       if (raw === undefined) return { type: "text", text: part.text, ...fieldsOf(part) }
       if (Wire.holdsRaw(format, raw)) return raw
-      losses.report("opaque-item", `an item of another format has no place here (${String(raw.type)})`)
+      losses.report("opaque-item", `an item of another format has no place here (${Wire.typeOf(raw)})`)
       return undefined
     }
     case "reasoning":
@@ -423,8 +423,8 @@ const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.J
     const image = Wire.imageOf(block)
     if (image !== undefined) return { ...writeFile(image.file, losses), ...image.fields }
     if (block.type === "text" || Wire.holdsRaw(format, block)) return block
-    losses.report("result-block", `a block of another format has no place here (${String(block.type)})`)
-    return Message.resultText(Wire.omitted(String(block.type)))
+    losses.report("result-block", `a block of another format has no place here (${Wire.typeOf(block)})`)
+    return Message.resultText(Wire.omitted(Wire.typeOf(block)))
   })
   return Wire.onlyText(blocks) ?? blocks
 }

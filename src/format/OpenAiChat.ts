@@ -566,7 +566,7 @@ const writeText = (part: Prompt.TextPart, losses: Wire.Losses): Schema.JsonObjec
   const raw = Wire.rawOf(part)
   if (raw !== undefined) {
     if (Wire.holdsRaw(format, raw)) return raw
-    losses.report("opaque-item", `an item of another format has no place here (${String(raw.type)})`)
+    losses.report("opaque-item", `an item of another format has no place here (${Wire.typeOf(raw)})`)
     return undefined
   }
   return Wire.optionsAt(part, "openai").refusal === true
@@ -670,7 +670,7 @@ const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.J
     if (block.type === "text") return block
     const image = Wire.imageOf(block)
     if (image === undefined && Wire.holdsRaw(format, block)) return block
-    const mediaType = image?.file.mediaType ?? String(block.type)
+    const mediaType = image?.file.mediaType ?? Wire.typeOf(block)
     losses.report("result-block", `a result holds text only (${mediaType})`)
     return Message.resultText(Wire.omitted(mediaType))
   })

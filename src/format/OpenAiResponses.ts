@@ -417,7 +417,7 @@ const writeText = (
   const raw = Wire.rawOf(part)
   if (raw !== undefined) {
     if (Wire.holdsRaw(format, raw)) return raw
-    losses.report("opaque-item", `an item of another format has no place here (${String(raw.type)})`)
+    losses.report("opaque-item", `an item of another format has no place here (${Wire.typeOf(raw)})`)
     return undefined
   }
   const note = Wire.optionsAt(part, format)
@@ -602,8 +602,8 @@ const writeOutput = (part: Prompt.ToolResultPart, type: Schema.Json | undefined,
       return { type: screen ? "computer_screenshot" : "input_image", image_url, ...image.fields }
     }
     if (Wire.holdsRaw(format, block)) return block
-    losses.report("result-block", `a block of another format has no place here (${String(block.type)})`)
-    return { type: "input_text", text: Wire.omitted(String(block.type)) }
+    losses.report("result-block", `a block of another format has no place here (${Wire.typeOf(block)})`)
+    return { type: "input_text", text: Wire.omitted(Wire.typeOf(block)) }
   })
   // One text is a string, and the output of a computer call is one screenshot.
   const only = written.length === 1 ? written[0] : undefined

@@ -89,7 +89,7 @@ const decode = (encoded: Schema.Json, place: Json.Place): Json.Read<Prompt.Messa
   }
   // Where no member of a union fits, the issue spells out all of them.
   if (Json.isObject(value) && at.field !== place.field && typeof value.type === "string") {
-    return Json.fail(Json.at(at, "type"), `no ${String(value.type)} part may stand here`)
+    return Json.fail(Json.at(at, "type"), `no ${value.type} part may stand here`)
   }
   return at.field === place.field
     ? Json.fail(place, "expected a message with a role and content")

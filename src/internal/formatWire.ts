@@ -54,7 +54,7 @@ export const objectOf = (note: Schema.JsonObject, key: string): Schema.JsonObjec
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Whether two JSON values are equal, whatever the order of their keys. */
-export const same = (a: Schema.Json | undefined, b: Schema.Json | undefined): boolean => {
+const same = (a: Schema.Json | undefined, b: Schema.Json | undefined): boolean => {
   if (a === b) return true
   if (Json.isArray(a)) return Json.isArray(b) && a.length === b.length && a.every((value, i) => same(value, b[i]))
   if (!Json.isObject(a) || !Json.isObject(b)) return false
@@ -63,7 +63,7 @@ export const same = (a: Schema.Json | undefined, b: Schema.Json | undefined): bo
 }
 
 /** `value` as JSON; `exact` is false when something of it is not JSON. A value that is JSON comes back as it is. */
-export const jsonOf = (value: unknown): { readonly value: Schema.Json; readonly exact: boolean } => {
+const jsonOf = (value: unknown): { readonly value: Schema.Json; readonly exact: boolean } => {
   const open = new Set<object>()
   let exact = true
   const lossy = (instead: Schema.Json): Schema.Json => {
@@ -82,8 +82,9 @@ export const jsonOf = (value: unknown): { readonly value: Schema.Json; readonly 
     return converted
   }
   const fromObject = (value: object): Schema.Json => {
-    if ("toJSON" in value && typeof value.toJSON === "function") return lossy(convert(value.toJSON()))
-    const prototype = Object.getPrototypeOf(value)
+    if (value instanceof Date) return lossy(Number.isNaN(value.getTime()) ? null : value.toISOString())
+    if (value instanceof URL) return lossy(value.href)
+    const prototype: unknown = Object.getPrototypeOf(value)
     if (prototype !== null && prototype !== Object.prototype) exact = false
     return Object.fromEntries(
       Object.entries(value).filter((entry) => entry[1] !== undefined).map(([key, item]) => [key, convert(item)])
@@ -191,7 +192,7 @@ const chatPart = /^(image_url|input_audio|file)$/
  * known in none.
  */
 export const holdsRaw = (format: Session.FormatName, raw: Schema.JsonObject): boolean => {
-  const type = typeof raw.type === "string" ? raw.type : ""
+  const type = typeOf(raw)
   const owners: Array<Session.FormatName> = []
   // Both APIs have one; only that of OpenAI has nothing to read in it.
   if (type === "compaction") owners.push("content" in raw ? "anthropic-messages" : "openai-responses")
@@ -200,6 +201,9 @@ export const holdsRaw = (format: Session.FormatName, raw: Schema.JsonObject): bo
   if (chatPart.test(type)) owners.push("openai-chat")
   return owners.length === 0 || owners.includes(format)
 }
+
+/** What an item calls itself. */
+export const typeOf = (item: Schema.JsonObject): string => typeof item.type === "string" ? item.type : "no type"
 
 /** The wire's own item behind an opaque part, as long as the part is empty as it was made. */
 export const rawOf = (part: Prompt.Part): Schema.JsonObject | undefined => {

@@ -166,13 +166,17 @@ describe("AnthropicMessages", () => {
         user(reminder("context-summary")),
         user(reminder("a-person")),
         user([text("do it"), text("<system-reminder>x</system-reminder>")]),
-        user([text("<system-reminder>x</system-reminder>"), text("do it")])
+        user([text("<system-reminder>x</system-reminder>"), text("do it")]),
+        user([text("<system-reminder>x</system-reminder>"), png]),
+        user([])
       ]
     })
     assert.deepStrictEqual(session.messages.map((message) => Marks.of(message).source), [
       "hook",
       "context-summary",
       "hook",
+      undefined,
+      undefined,
       undefined,
       undefined
     ])

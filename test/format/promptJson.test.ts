@@ -91,6 +91,8 @@ describe("PromptJson", () => {
       [Number.NaN, null],
       [undefined, null],
       [new Date(0), "1970-01-01T00:00:00.000Z"],
+      [new Date(Number.NaN), null],
+      [new URL("https://x.test/a"), "https://x.test/a"],
       [new Map([["a", 1]]), {}],
       [circular, { self: "[circular]" }],
       [{ a: undefined, b: () => 1 }, { b: null }]
