@@ -1,0 +1,47 @@
+/**
+ * The command line: `replay`, `inspect`, `compact`.
+ *
+ * @since 0.1.0
+ */
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as CompactCommand from "./CompactCommand.ts"
+import * as Failed from "./Failed.ts"
+import * as InspectCommand from "./InspectCommand.ts"
+import * as ReplayCommand from "./ReplayCommand.ts"
+
+const command = Command.make("effect-compaction").pipe(
+  Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
+  Command.withSubcommands([ReplayCommand.command, InspectCommand.command, CompactCommand.command])
+)
+
+/** A wrong call says what is wrong and nothing else, and leaves standard output to what was asked for. */
+const presenter: CliOutput.Presenter = {
+  present: (event) => {
+    if (event._tag !== "InvalidInvocation") return CliOutput.defaultPresenter.present(event)
+    const errors = event.errors.map(({ message }) => message).join("\n")
+    return Console.error(`${errors}\nSee ${event.commandPath.join(" ")} --help`)
+  }
+}
+
+/**
+ * Runs the command line with its arguments. Fails with the exit code, after everything was said.
+ */
+export const run = (
+  args: ReadonlyArray<string>,
+  options: { readonly version: string }
+): Effect.Effect<void, Failed.Failed, Command.Environment> =>
+  Command.runWith(command, options)(args).pipe(
+    Effect.provideService(CliOutput.Presenter, presenter),
+    Effect.provideService(CliConfig.CliConfig, {
+      builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions]
+    }),
+    Effect.catchIf(CliError.isCliError, (error) =>
+      // Help that was asked for is no failure.
+      error._tag === "ShowHelp" && error.errors.length === 0 ? Effect.void : new Failed.Failed({ code: Failed.usage }))
+  )

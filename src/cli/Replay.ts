@@ -1,0 +1,325 @@
+/**
+ * Plays a recorded session request by request through a manager, and keeps what each request showed.
+ *
+ * There is one request before each message of the assistant: the one that it answered. An assistant message with nothing
+ * before it answered none.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Budget from "../Budget.ts"
+import * as ContextManager from "../ContextManager.ts"
+import * as Estimator from "../Estimator.ts"
+import type * as Session from "../format/Session.ts"
+import type * as Guard from "../Guard.ts"
+import * as Draft from "../internal/draft.ts"
+import * as Protection from "../internal/protection.ts"
+import { sameMessage } from "../internal/sameMessage.ts"
+import type * as Ladder from "../Ladder.ts"
+import type * as Settings from "../Settings.ts"
+import type * as Stage from "../Stage.ts"
+import type * as TokenMeter from "../TokenMeter.ts"
+import * as View from "../View.ts"
+import * as Wire from "../Wire.ts"
+
+/**
+ * One request. Tokens everywhere but in `request` (from 1), `viewMessages`, `prefixKept` and `violations`.
+ *
+ * **Details**
+ *
+ * - `count`: what the request occupies, by `kind`. `viewTokens`: the price of the view, which the ladder goes by.
+ * - `infeasible`: also where no event said so, because the same entries held the view before.
+ * - `prefixKept`: the share of the previous request's tokens that this one begins with, message by message.
+ * - `violations`: of the rules `anthropic` and `openaiChat`, of both together.
+ * - `error`: why nothing was sent; the numbers are then those of the view that would have been.
+ */
+export interface Row {
+  readonly request: number
+  readonly count: number
+  readonly kind: TokenMeter.Kind
+  readonly viewTokens: number
+  readonly viewMessages: number
+  readonly boundary: {
+    readonly level: number
+    readonly freed: number
+    readonly before: number
+    readonly after: number
+    readonly removed: number
+    readonly truncated: number
+    readonly stubbed: number
+  } | null
+  readonly skipped: {
+    readonly freed: number
+    readonly required: number
+    readonly level: number
+    readonly streak: number
+  } | null
+  readonly infeasible: Stage.Infeasibility | null
+  readonly prefixKept: number
+  readonly prefixChanged: ContextManager.Request["prefixChanged"]
+  readonly violations: number
+  readonly error?: { readonly tag: string; readonly message: string }
+}
+
+/** Sums over the rows; `skips` and `infeasible` count requests. */
+export interface Totals {
+  readonly boundaries: number
+  readonly skips: number
+  readonly infeasible: number
+  readonly freedTokens: number
+  readonly maxViewTokens: number
+  readonly overBudgetRequests: number
+  readonly violations: number
+  readonly truncated: number
+  readonly removed: number
+  readonly stubbed: number
+}
+
+/**
+ * One session, as `--json` prints it. `window` is `null` where none was given, `budget` the limit that the ladder goes
+ * by, both in tokens.
+ */
+export interface Report {
+  readonly file: string
+  readonly format: Session.FormatName
+  readonly messages: number
+  readonly requests: number
+  readonly window: number | null
+  readonly budget: number
+  readonly policy: string
+  readonly rows: ReadonlyArray<Row>
+  readonly totals: Totals
+}
+
+/**
+ * What a person wants to know about a boundary beyond its row.
+ *
+ * **Details**
+ *
+ * - `count`: what reached the trigger. `floor`, `aim`: see `Stage.Report`; in tokens.
+ * - `results`, `entries`: how many of the view's tool results and entries there were when the pass began, and how many of
+ *   them it was not to remove. Later rungs relax the share of recent entries.
+ */
+export interface Boundary {
+  readonly count: number
+  readonly floor: number | null
+  readonly aim: number | null
+  readonly results: { readonly protected: number; readonly of: number }
+  readonly entries: { readonly protected: number; readonly of: number }
+}
+
+/** A played session: the report, the budget it was played under, and its boundaries by request number. */
+export interface Replay {
+  readonly report: Report
+  readonly budget: Budget.Budget
+  readonly boundaries: ReadonlyMap<number, Boundary>
+}
+
+/** The pass as it began, and as it ended unless it failed. */
+interface Observed {
+  readonly before: Stage.Pass
+  readonly after: Stage.Pass | undefined
+}
+
+type Failure = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied
+
+const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
+  const draft = Draft.make(before.view, before.settings)
+  const { firstHuman, held, lastHuman } = Protection.make(draft, 1)
+  let results = 0
+  let entries = 0
+  let heldEntries = 0
+  before.view.items.forEach(({ entry }, at) => {
+    if (entry === undefined || entry.role === "system") return
+    entries++
+    if (entry.kind === "result") results++
+    if (held[at] === 1 || entry.seq === firstHuman || entry.seq === lastHuman) heldEntries++
+  })
+  return {
+    count: before.count.tokens,
+    floor: after.report.floor,
+    aim: after.report.target,
+    results: { protected: Protection.lastResults(draft).length, of: results },
+    entries: { protected: heldEntries, of: entries }
+  }
+}
+
+/** How often a prompt breaks the rules `anthropic` and `openaiChat`. */
+export const violationsIn = (messages: ReadonlyArray<Prompt.Message>): number =>
+  Wire.check(messages, Wire.anthropic).length + Wire.check(messages, Wire.openaiChat).length
+
+/** How many messages at the front of two prompts are the same. */
+const commonLength = (a: ReadonlyArray<Prompt.Message>, b: ReadonlyArray<Prompt.Message>): number => {
+  let at = 0
+  while (at < a.length && at < b.length && sameMessage(a[at]!, b[at]!)) at++
+  return at
+}
+
+/** Prices messages, each once: most of a prompt is the prompt before. */
+const pricing = (price: (message: Prompt.Message) => number) => {
+  const known = new WeakMap<Prompt.Message, number>()
+  const of = (message: Prompt.Message): number => {
+    let tokens = known.get(message)
+    if (tokens === undefined) known.set(message, tokens = price(message))
+    return tokens
+  }
+  return (messages: ReadonlyArray<Prompt.Message>, to: number): number => {
+    let tokens = 0
+    for (let at = 0; at < to; at++) tokens += of(messages[at]!)
+    return tokens
+  }
+}
+
+/** What the events of a request say about it. */
+export const happened = (
+  events: ContextManager.Request["events"]
+): Pick<Row, "boundary" | "skipped"> => {
+  let boundary: Row["boundary"] = null
+  let skipped: Row["skipped"] = null
+  for (const event of events) {
+    if (event._tag === "Compacted") {
+      const { after, before, freed, level, removed, stubbed, truncated } = event
+      boundary = { level, freed, before, after, removed, truncated, stubbed }
+    } else if (event._tag === "CompactionSkipped") {
+      const { freed, level, required, streak } = event
+      skipped = { freed, required, level, streak }
+    }
+  }
+  return { boundary, skipped }
+}
+
+const failedRow = (request: number, failure: Failure, { count, view }: Stage.Pass): Row => ({
+  request,
+  count: count.tokens,
+  kind: count.kind,
+  viewTokens: view.price,
+  viewMessages: View.toPrompt(view).content.length,
+  boundary: null,
+  skipped: failure._tag === "ClearFloorUnsatisfied"
+    ? { freed: failure.freed, required: failure.required, level: failure.level, streak: failure.streak }
+    : null,
+  infeasible: failure._tag === "BudgetInfeasible" ? { over: failure.over, holders: failure.holders } : null,
+  prefixKept: 1,
+  prefixChanged: null,
+  violations: 0,
+  error: { tag: failure._tag, message: failure.message }
+})
+
+const totalsOf = (rows: ReadonlyArray<Row>, limit: number): Totals => {
+  let boundaries = 0
+  let skips = 0
+  let infeasible = 0
+  let freedTokens = 0
+  let maxViewTokens = 0
+  let overBudgetRequests = 0
+  let violations = 0
+  let truncated = 0
+  let removed = 0
+  let stubbed = 0
+  for (const row of rows) {
+    if (row.boundary !== null) {
+      boundaries++
+      freedTokens += row.boundary.freed
+      truncated += row.boundary.truncated
+      removed += row.boundary.removed
+      stubbed += row.boundary.stubbed
+    }
+    if (row.skipped !== null) skips++
+    if (row.infeasible !== null) infeasible++
+    maxViewTokens = Math.max(maxViewTokens, row.viewTokens)
+    if (row.viewTokens > limit) overBudgetRequests++
+    violations += row.violations
+  }
+  return {
+    boundaries,
+    skips,
+    infeasible,
+    freedTokens,
+    maxViewTokens,
+    overBudgetRequests,
+    violations,
+    truncated,
+    removed,
+    stubbed
+  }
+}
+
+/**
+ * Plays a session. `onRequest` is run after each request with its number and how many there will be.
+ *
+ * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
+ */
+export const play = Effect.fnUntraced(function*(
+  session: Session.Session,
+  options: {
+    readonly settings: Settings.Settings
+    readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
+  }
+): Effect.fn.Return<Replay, Schema.SchemaError, Scope.Scope> {
+  const { onRequest, settings } = options
+  const { messages } = session
+  const price = pricing((yield* Estimator.Estimator).price)
+  const seen: { pass: Observed | undefined } = { pass: undefined }
+  const manager = yield* ContextManager.make({
+    settings,
+    pass: (before) => {
+      seen.pass = { before, after: undefined }
+      return Effect.tap(ContextManager.pass(before), (after) =>
+        Effect.sync(() => {
+          seen.pass = { before, after }
+        }))
+    }
+  })
+  const asked = messages.flatMap((message, at) => message.role === "assistant" && at > 0 ? [at] : [])
+  const rows: Array<Row> = []
+  const boundaries = new Map<number, Boundary>()
+  let sent: ReadonlyArray<Prompt.Message> = []
+  let next = 0
+  for (const at of asked) {
+    yield* manager.append(Prompt.fromMessages(messages.slice(next, at)))
+    next = at
+    const request = rows.length + 1
+    const result = yield* Effect.result(manager.request)
+    // The pass runs in every request that follows an append.
+    const { after, before } = seen.pass!
+    if (result._tag === "Failure") {
+      rows.push(failedRow(request, result.failure, before))
+    } else {
+      const { count, events, prefixChanged, prompt } = result.success
+      const whole = price(sent, sent.length)
+      const row: Row = {
+        request,
+        count: count.tokens,
+        kind: count.kind,
+        viewTokens: after!.view.price,
+        viewMessages: prompt.content.length,
+        ...happened(events),
+        infeasible: after!.report.infeasible,
+        prefixKept: whole === 0 ? 1 : price(sent, commonLength(sent, prompt.content)) / whole,
+        prefixChanged,
+        // The whole prompt each time: this must not rest on what the manager says did not change.
+        violations: violationsIn(prompt.content)
+      }
+      if (row.boundary !== null) boundaries.set(request, boundaryOf(before, after!))
+      rows.push(row)
+      sent = prompt.content
+    }
+    if (onRequest !== undefined) yield* onRequest(request, asked.length)
+  }
+  const budget = Budget.resolve(settings)
+  const report: Report = {
+    file: session.file,
+    format: session.format,
+    messages: messages.length,
+    requests: rows.length,
+    window: settings.window ?? null,
+    budget: budget.limit,
+    policy: "default",
+    rows,
+    totals: totalsOf(rows, budget.limit)
+  }
+  return { report, budget, boundaries }
+}, Effect.scoped)

@@ -1,0 +1,80 @@
+/**
+ * `replay`: what the ladder does to recorded sessions.
+ *
+ * @since 0.1.0
+ */
+import * as Command from "effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import * as Format from "../format/Format.ts"
+import type * as Session from "../format/Session.ts"
+import type * as Settings from "../Settings.ts"
+import * as Failed from "./Failed.ts"
+import * as Paint from "./Paint.ts"
+import * as Progress from "./Progress.ts"
+import * as Replay from "./Replay.ts"
+import * as ReplayText from "./ReplayText.ts"
+import * as SessionInput from "./SessionInput.ts"
+import * as SettingsFlags from "./SettingsFlags.ts"
+import * as Table from "./Table.ts"
+
+interface Options {
+  readonly format: Option.Option<Session.FormatName>
+  readonly strict: boolean
+  readonly json: boolean
+}
+
+/** Replays one file and prints it; returns the exit code it asks for. */
+const one = Effect.fnUntraced(function*(file: string, settings: Settings.Settings, options: Options) {
+  const session = yield* Format.read(file, SessionInput.readOptions(options.format))
+  const progress = yield* Progress.make
+  const replay = yield* Effect.orDie(Replay.play(session, {
+    settings,
+    onRequest: (request, of) =>
+      progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
+  })).pipe(Effect.ensuring(progress.end))
+  const text = options.json
+    ? JSON.stringify(replay.report)
+    : ReplayText.render(replay, { session, settings, paint: yield* Paint.detect })
+  yield* Console.log(text)
+  return options.strict && replay.report.totals.infeasible > 0 ? Failed.infeasible : 0
+})
+
+/** The command. */
+export const command = Command.make("replay", {
+  files: SessionInput.files,
+  format: SessionInput.format,
+  strict: SessionInput.strict,
+  json: SessionInput.json,
+  settings: SettingsFlags.flags
+}, ({ files, settings: values, ...options }) =>
+  Effect.gen(function*() {
+    const settings = yield* SettingsFlags.decode(values)
+    let code = 0
+    for (const [at, file] of files.entries()) {
+      if (at > 0 && !options.json) yield* Console.log("")
+      code = Failed.worse(code, yield* Failed.codeOf(one(file, settings, options)))
+    }
+    return code
+  }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(
+    Command.withDescription(
+      "Plays recorded agent sessions request by request, one request before each message of the assistant, and prints "
+        + "where the ladder shortened the view, what it freed and what it protected. All sizes are estimated tokens: "
+        + "four characters each, images by their size.\n\n"
+        + "Exit codes: 0 fine, 1 bad input, 2 wrong usage, 3 something was infeasible and --strict was given. A file that "
+        + "cannot be read does not stop the others."
+    ),
+    Command.withShortDescription("Play sessions through the ladder and print what it does"),
+    Command.withExamples([
+      {
+        command: "effect-compaction replay --window 32000 session.jsonl",
+        description: "What a window of 32,000 tokens would have done to a session"
+      },
+      {
+        command: "effect-compaction replay --json --window 200000 --clear-at-least 20000 *.jsonl",
+        description: "Several sessions as JSON lines, with a clear floor"
+      },
+      { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
+    ])
+  )
