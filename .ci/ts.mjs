@@ -5,7 +5,7 @@ import { basename, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-const [entry] = process.argv.splice(2, 1)
+const entry = process.argv.splice(2, 1)[0] ?? ""
 const folder = join(root, "node_modules", ".cache", "effect-compaction")
 mkdirSync(folder, { recursive: true })
 const outfile = join(folder, `${basename(entry, ".ts")}-${process.pid}.mjs`)
@@ -22,13 +22,13 @@ await build({
   logLevel: "warning",
   plugins: [{
     name: "own-sources",
-    setup({ onResolve }) {
-      onResolve({ filter: /^effect-compaction(\/|$)/ }, ({ path }) => ({
+    setup(bundler) {
+      bundler.onResolve({ filter: /^effect-compaction(\/|$)/ }, ({ path }) => ({
         path: join(root, "src", `${path.replace(/^effect-compaction\/?/, "") || "index"}.ts`)
       }))
-      onResolve({ filter: /^[^./]/ }, ({ kind }) => kind === "entry-point" ? undefined : { external: true })
+      bundler.onResolve({ filter: /^[^./]/ }, ({ kind }) => kind === "entry-point" ? undefined : { external: true })
     }
   }]
 })
 process.on("exit", () => rmSync(outfile, { force: true }))
-await import(pathToFileURL(outfile))
+await import(pathToFileURL(outfile).href)

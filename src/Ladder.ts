@@ -202,7 +202,8 @@ const fromRungs = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Ladder<E, R> =>
  */
 export const make = <const Rungs extends ReadonlyArray<Rung.Any>>(
   ...rungs: Rungs
-): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>> => fromRungs(rungs)
+): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>> =>
+  fromRungs<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>>(rungs)
 
 /**
  * The default ladder: eight rungs that only truncate at first, and remove more and more.

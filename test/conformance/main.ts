@@ -64,4 +64,4 @@ const program = Effect.gen(function*() {
   if (failed > 0) process.exitCode = 1
 })
 
-Effect.runPromise(program)
+await Effect.runPromise(program)
