@@ -6,25 +6,32 @@ const isObject = (value: unknown): value is { readonly [key: string]: unknown } 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, at) => byte === b[at])
 
-const sameValue = (a: unknown, b: unknown): boolean => {
+/** Dates, addresses and the like are what they are in JSON: that is how they come back from a store. */
+const plain = (value: unknown): unknown =>
+  isObject(value) && !(value instanceof Uint8Array) && typeof value.toJSON === "function" ? value.toJSON() : value
+
+const sameValue = (left: unknown, right: unknown): boolean => {
+  const a = plain(left)
+  const b = plain(right)
   if (a === b) return true
   if (typeof a === "number" && typeof b === "number") return Number.isNaN(a) && Number.isNaN(b)
   if (!isObject(a) || !isObject(b)) return false
   if (a instanceof Uint8Array || b instanceof Uint8Array) {
     return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
   }
-  if (a instanceof URL || b instanceof URL) return a instanceof URL && b instanceof URL && a.href === b.href
   if (Array.isArray(a) !== Array.isArray(b)) return false
   const keys = Object.keys(a).filter((key) => a[key] !== undefined)
   const others = Object.keys(b).filter((key) => b[key] !== undefined)
   return keys.length === others.length && keys.every((key) => sameValue(a[key], b[key]))
 }
 
-const samePart = (a: Prompt.Part, b: Prompt.Part): boolean => {
-  const { options: _, ...left } = a
-  const { options: __, ...right } = b
-  return sameValue(left, right)
+/** The content of a part. What a tool takes or returns may be `undefined`, which is `null` once it was saved. */
+const contentOf = ({ options: _, ...content }: Prompt.Part): object => {
+  if (content.type === "tool-result") return { ...content, result: content.result ?? null }
+  return content.type === "tool-call" ? { ...content, params: content.params ?? null } : content
 }
+
+const samePart = (a: Prompt.Part, b: Prompt.Part): boolean => sameValue(contentOf(a), contentOf(b))
 
 /**
  * Whether two messages say the same. Options are no content: a persisted chat writes into them in place, and marks of

@@ -3,6 +3,7 @@ import * as Marks from "effect-compaction/Marks"
 import type * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
+import * as Schema from "effect/Schema"
 
 /** A text of `length` code units that says where it comes from. */
 export const words = (name: string, length: number): string => `${name} ${"lorem ".repeat(length)}`.slice(0, length)
@@ -73,5 +74,7 @@ export const counting = () => {
   return { priced, service }
 }
 
-/** What a prompt says, with nothing of how its objects were made. */
-export const bytesOf = (self: Prompt.Prompt): string => JSON.stringify(self.content)
+const encode = Schema.encodeSync(Prompt.Prompt)
+
+/** What a prompt says, each field in its place: a decoded message has its keys in another order than one made here. */
+export const bytesOf = (self: Prompt.Prompt): string => JSON.stringify(encode(self).content)

@@ -154,6 +154,7 @@ describe("Budget", () => {
     ["a cap above the window", { window: 100_000, maxTokens: 99_000 }, undefined, [91_808, "window", 91_008, 45_504]],
     ["a cap on the fallback", { maxTokens: 10_000 }, undefined, [10_000, "maxTokens", 9_200, 4_600]],
     ["given", { window: 200_000 }, 30_000, [30_000, "given", 29_200, 14_600]],
+    ["given, rounded down", {}, 30_000.9, [30_000, "given", 29_200, 14_600]],
     ["given above the cap", { maxTokens: 20_000 }, 30_000, [20_000, "maxTokens", 19_200, 9_600]],
     ["no notice", { notice: false }, 30_000, [30_000, "given", 30_000, 15_000]],
     ["a reserve as large as the budget is ignored", {}, 800, [800, "given", 800, 400]],
