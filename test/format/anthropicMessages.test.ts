@@ -124,6 +124,9 @@ const bodies: ReadonlyArray<readonly [name: string, body: object, outline: Reado
     "tool result(a ls: [{\"type\":\"text\",\"text\":\"see\"},{\"type\":\"image\",\"mediaType\":\"image/png\",\"data\":\"AAAA\"}," +
     "{\"type\":\"tool_reference\",\"tool_name\":\"x\"}])"
   ]],
+  ["a mark for the cache on an image in a result", {
+    messages: [user([result("a", [{ ...png, cache_control }])])]
+  }, [`tool result(a : ${JSON.stringify([{ type: "image", mediaType: "image/png", data: "AAAA", cache_control }])})`]],
   ["fields without a place", {
     messages: [
       user("u", { id: "m1" }),

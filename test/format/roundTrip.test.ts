@@ -235,12 +235,12 @@ const transcript = (target: Target, random: Chance): Messages => {
     )
     const made: Array<Prompt.AssistantMessagePart> = []
     for (let n = random.below(4); n > 0; n--) {
-      const call = { id: random.pick(["a", "b", "c", `call_${n}`]), name: random.pick(["ls", "grep"]), open: true }
+      const call = { id: random.pick(["a", "b", "c", `call_${n}`]), name: random.pick(["ls", "grep"]) }
       const { options, params } = target.params(random)
       made.push(
         Prompt.toolCallPart({ ...call, params, providerExecuted: false, options: { ...options, ...cached() } })
       )
-      calls.push(call)
+      calls.push({ ...call, open: true })
     }
     if (target.serverTools && random.maybe(0.2)) {
       const server = { id: "srv", name: "web_search", providerExecuted: true }
