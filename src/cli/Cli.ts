@@ -10,6 +10,7 @@ import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as CompactCommand from "./CompactCommand.ts"
 import * as Failed from "./Failed.ts"
 import * as InspectCommand from "./InspectCommand.ts"
@@ -41,6 +42,8 @@ export const run = (
     Effect.provideService(CliConfig.CliConfig, {
       builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions]
     }),
+    // Warnings of the library: standard output belongs to what was asked for.
+    Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])),
     Effect.catchIf(CliError.isCliError, (error) =>
       // Help that was asked for is no failure.
       error._tag === "ShowHelp" && error.errors.length === 0 ? Effect.void : new Failed.Failed({ code: Failed.usage }))

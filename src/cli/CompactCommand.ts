@@ -120,7 +120,7 @@ export const command = Command.make("compact", {
       Effect.flatMap((compaction) => print(compaction, { strict, json })),
       // The settings asked for the failure: `whenInfeasible` or the clear floor. Nothing is wrong with the input.
       Effect.catchTag(
-        ["BudgetInfeasible", "ClearFloorUnsatisfied"],
+        ["BudgetInfeasible", "ClearFloorUnsatisfied", "TargetBelowOverhead"],
         (error) => Effect.as(Console.error(error.message), Failed.infeasible)
       )
     )

@@ -14,11 +14,9 @@ import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
-import type * as Guard from "../Guard.ts"
 import * as Draft from "../internal/draft.ts"
 import * as Protection from "../internal/protection.ts"
 import { sameMessage } from "../internal/sameMessage.ts"
-import type * as Ladder from "../Ladder.ts"
 import type * as Settings from "../Settings.ts"
 import type * as Stage from "../Stage.ts"
 import type * as TokenMeter from "../TokenMeter.ts"
@@ -32,7 +30,8 @@ import * as Wire from "../Wire.ts"
  *
  * - `count`: what the request occupies, by `kind`. `viewTokens`: the price of the view, which the ladder goes by.
  * - `infeasible`: also where no event said so, because the same entries held the view before.
- * - `prefixKept`: the share of the previous request's tokens that this one begins with, message by message.
+ * - `prefixKept`: the share of the previous request's tokens that this one begins with, message by message; an ephemeral
+ *   tail counts for neither.
  * - `violations`: of the rules `anthropic` and `openaiChat`, of both together.
  * - `error`: why nothing was sent; the numbers are then those of the view that would have been.
  */
@@ -124,8 +123,6 @@ interface Observed {
   readonly after: Stage.Pass | undefined
 }
 
-type Failure = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied
-
 const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
   const draft = Draft.make(before.view, before.settings)
   const { firstHuman, held, lastHuman } = Protection.make(draft, 1)
@@ -191,7 +188,7 @@ export const happened = (
   return { boundary, skipped }
 }
 
-const failedRow = (request: number, failure: Failure, { count, view }: Stage.Pass): Row => ({
+const failedRow = (request: number, failure: ContextManager.PassError, { count, view }: Stage.Pass): Row => ({
   request,
   count: count.tokens,
   kind: count.kind,
@@ -288,7 +285,8 @@ export const play = Effect.fnUntraced(function*(
     if (result._tag === "Failure") {
       rows.push(failedRow(request, result.failure, before))
     } else {
-      const { count, events, prefixChanged, prompt } = result.success
+      const { count, events, prefixChanged, prompt, stableLength } = result.success
+      const stable = prompt.content.slice(0, stableLength)
       const whole = price(sent, sent.length)
       const row: Row = {
         request,
@@ -298,14 +296,14 @@ export const play = Effect.fnUntraced(function*(
         viewMessages: prompt.content.length,
         ...happened(events),
         infeasible: after!.report.infeasible,
-        prefixKept: whole === 0 ? 1 : price(sent, commonLength(sent, prompt.content)) / whole,
+        prefixKept: whole === 0 ? 1 : price(sent, commonLength(sent, stable)) / whole,
         prefixChanged,
         // The whole prompt each time: this must not rest on what the manager says did not change.
         violations: violationsIn(prompt.content)
       }
       if (row.boundary !== null) boundaries.set(request, boundaryOf(before, after!))
       rows.push(row)
-      sent = prompt.content
+      sent = stable
     }
     if (onRequest !== undefined) yield* onRequest(request, asked.length)
   }

@@ -10,13 +10,14 @@ import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as Budget from "../Budget.ts"
 import * as Settings from "../Settings.ts"
+import * as TokenMeter from "../TokenMeter.ts"
 
 const defaults = Schema.decodeSync(Settings.Settings)({})
 
 const flag = <A>(self: Flag.Flag<A>, metavar: string, description: string): Flag.Flag<Option.Option<A>> =>
   self.pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 
-const literal = <A extends string>(self: Flag.Flag<A>, description: string): Flag.Flag<Option.Option<A>> =>
+const plain = <A>(self: Flag.Flag<A>, description: string): Flag.Flag<Option.Option<A>> =>
   self.pipe(Flag.withDescription(description), Flag.optional)
 
 /**
@@ -66,7 +67,7 @@ export const flags = {
     "CHARS",
     `What a truncated tool result keeps, in characters (default ${defaults.truncateChars})`
   ),
-  shape: literal(
+  shape: plain(
     Flag.Literals("shape", ["head", "headTail"]),
     `Keep the beginning of a truncated tool result, or both ends (default ${defaults.shape})`
   ),
@@ -102,23 +103,74 @@ export const flags = {
     "COUNT",
     `How many refusals by clear-at-least in a row become an error (default ${defaults.maxConsecutiveSkips})`
   ),
-  clearFloorWhenOverBudget: literal(
+  clearFloorWhenOverBudget: plain(
     Flag.Literals("clear-floor-when-over-budget", ["refuse", "override"]),
     "Whether clear-at-least also refuses a pass that brings a view over the budget back under it "
       + `(default ${defaults.clearFloorWhenOverBudget})`
   ),
-  whenInfeasible: literal(
+  whenInfeasible: plain(
     Flag.Literals("when-infeasible", ["send", "fail"]),
     `When nothing legal fits the budget, send the smallest view or fail the request (default ${defaults.whenInfeasible})`
   ),
-  notice: Flag.Boolean("notice").pipe(
-    Flag.withDescription("Keep room for the compaction notice (the default)"),
-    Flag.optional
+  meter: plain(
+    Flag.Literals("meter", TokenMeter.Mode.literals),
+    `Which count drives the gates (default ${defaults.meter})`
   ),
+  sizing: plain(
+    Flag.Literals("sizing", ["price", "provider"]),
+    "Size the work of a pass in estimated prices or in tokens of the provider (default provider with the calibrated "
+      + "meter, else price)"
+  ),
+  provenanceGate: plain(
+    Flag.Boolean("provenance-gate"),
+    "Decide nothing on an estimate before the budget is full (default on with the hybrid meter, else off)"
+  ),
+  strict: plain(
+    Flag.Boolean("strict-target"),
+    "Fail a request whose target lies below the system prompt and the tools (default off)"
+  ),
+  maxMessages: flag(
+    Flag.Int("max-messages"),
+    "COUNT",
+    "A pass also runs when the view has more entries than this (default off)"
+  ),
+  maxToolResultBytes: flag(
+    Flag.Int("max-tool-result-bytes"),
+    "BYTES",
+    "Caps each tool result when it comes in, in UTF-8 bytes (default off)"
+  ),
+  maxImages: flag(
+    Flag.Int("max-images"),
+    "COUNT",
+    "How many images and other media a request may have; the oldest become words (default off)"
+  ),
+  maxRequestBytes: flag(
+    Flag.Int("max-request-bytes"),
+    "BYTES",
+    "Caps the payload of a request, in bytes; the oldest media become words (default off)"
+  ),
+  signedReasoning: plain(
+    Flag.Literals("signed-reasoning", ["strip", "keep"]),
+    `What becomes of signed reasoning whose prefix was changed (default ${defaults.signedReasoning})`
+  ),
+  notice: plain(Flag.Boolean("notice"), "Tell the model after a boundary what was left out (default on)"),
   noticeReserve: flag(
     Flag.Int("notice-reserve"),
     "TOKENS",
     `Room for the compaction notice, in tokens (default ${defaults.noticeReserve})`
+  ),
+  noticeVerbosity: plain(
+    Flag.Literals("notice-verbosity", ["minimal", "normal"]),
+    `How much the notice says (default ${defaults.noticeVerbosity})`
+  ),
+  noticeMinLevel: flag(
+    Flag.Int("notice-min-level"),
+    "LEVEL",
+    `The level of the ladder from which on the notice is given (default ${defaults.noticeMinLevel})`
+  ),
+  replayLastUser: plain(
+    Flag.Boolean("replay-last-user"),
+    "Repeat the last human message at the end after a boundary (default off)"
   )
 }
 
@@ -141,6 +193,7 @@ export class SettingsError extends Schema.TaggedError<SettingsError>("effect-com
 const names: { readonly [key: string]: string } = {
   compactThreshold: "threshold",
   targetUsage: "target",
+  strict: "strict-target",
   exemptTools: "exempt-tool"
 }
 
