@@ -58,7 +58,7 @@ const show = (message: Prompt.Message): string =>
         case "tool-result":
           return typeof part.result === "string" && part.result.startsWith("[no result")
             ? `=${part.id} ${part.result === Send.runningText ? "running" : "abandoned"}`
-            : `=${part.id}${part.result === `result of ${part.id}` ? "" : ` ${part.result}`}`
+            : `=${part.id}${part.result === `result of ${part.id}` ? "" : ` ${String(part.result)}`}`
         case "tool-approval-request":
           return `ask ${part.approvalId}`
         case "tool-approval-response":
@@ -611,7 +611,7 @@ const conversation = (seed: number, damage: number): ReadonlyArray<Prompt.Messag
       messages.push(assistant(...parts))
       const answers: Array<Prompt.ToolMessagePart> = []
       calls.forEach((_, i) => {
-        if (asked[i] !== undefined) answers.push(response(asked[i]!))
+        if (asked[i] !== undefined) answers.push(response(asked[i]))
         answers.push(result(_.id, r.pick(["ok", "", "12 files"])))
       })
       if (r.chance(0.5)) messages.push(tool(...answers))

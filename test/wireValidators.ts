@@ -144,6 +144,9 @@ export const toAnthropic = (messages: ReadonlyArray<Prompt.Message>): AnthropicB
           )
           break
         }
+        case "tool-approval-request":
+        case "tool-approval-response":
+          break
       }
     }
     const last = out.at(-1)
