@@ -38,11 +38,13 @@ export const Compacted = Schema.TaggedStruct("Compacted", {
   removed: Schema.Natural,
   truncated: Schema.Natural,
   stubbed: Schema.Natural,
+  absorbed: Schema.Natural,
   session: Schema.Struct({
     removed: Schema.Natural,
     truncated: Schema.Natural,
     stubbed: Schema.Natural,
-    altered: Schema.Natural
+    altered: Schema.Natural,
+    absorbed: Schema.Natural
   }),
   level: Schema.Natural,
   count: Schema.Natural,

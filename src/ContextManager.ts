@@ -317,6 +317,7 @@ const compacted = (state: State, before: View.View, after: Stage.Pass): typeof C
     removed: session.removed - earlier.removed,
     truncated: Math.max(0, session.truncated - earlier.truncated),
     stubbed: Math.max(0, session.stubbed - earlier.stubbed),
+    absorbed: session.absorbed - earlier.absorbed,
     session,
     level: after.report.level,
     count: after.count.tokens,
@@ -503,7 +504,8 @@ export const make = Effect.fnUntraced(function*<
       count: reading,
       settings,
       memory: state.memory,
-      report: Stage.noReport
+      report: Stage.noReport,
+      ready: null
     }).pipe(
       Effect.provideService(CompactionEvent.Publisher, tell),
       Effect.tapError(() =>

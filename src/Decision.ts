@@ -105,6 +105,20 @@ export const Trim = Schema.TaggedStruct("Trim", {
 export const Placeholder = Schema.TaggedStruct("Placeholder", { seq: Schema.Natural, at: Schema.Natural })
 
 /**
+ * A span that a checkpoint stands for: `seqs` in the order of the view, and the entry that holds the checkpoint. With
+ * `inPlace` the checkpoint stands where the span began, else where it was appended.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Absorb = Schema.TaggedStruct("Absorb", {
+  seqs: Schema.Array(Schema.Natural),
+  at: Schema.Natural,
+  checkpoint: Schema.Natural,
+  inPlace: Schema.Boolean
+})
+
+/**
  * A decision that leaves its entry in the view, as something else.
  *
  * @category models
@@ -122,7 +136,7 @@ export type Alteration = typeof Alteration.Type
  * @category models
  * @since 0.1.0
  */
-export const Decision = Schema.Union([Remove, Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder]).pipe(
+export const Decision = Schema.Union([Remove, Absorb, Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder]).pipe(
   Schema.toTaggedUnion("_tag")
 )
 
@@ -131,6 +145,14 @@ export const Decision = Schema.Union([Remove, Truncate, Stub, Prune, Cap, Clear,
  * @since 0.1.0
  */
 export type Decision = typeof Decision.Type
+
+/**
+ * A decision that a rung may propose; absorbing a span is not one, since it takes a checkpoint.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Edit = Remove | Alteration
 
 /**
  * @category models
@@ -151,14 +173,28 @@ export type Remove = typeof Remove.Type
 export type Stub = typeof Stub.Type
 
 /**
- * The decisions by the entries they are about: which entries are removed, and what the others have become, oldest
- * decision first. A removal covers what was decided about the entry before.
+ * @category models
+ * @since 0.1.0
+ */
+export type Absorb = typeof Absorb.Type
+
+/**
+ * The decisions by the entries they are about.
+ *
+ * **Details**
+ *
+ * - `removed`: entries that are not in the view, and for those that were absorbed, the checkpoint that covers them.
+ * - `altered`: what the others have become, oldest decision first. A removal covers what was decided before.
+ * - `slots`: by the seq of an entry, the checkpoint that stands in its place. `placed`: the checkpoints that stand in the
+ *   place of another entry, or at their own.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Index {
-  readonly removed: Set<number>
+  readonly removed: Map<number, number | undefined>
+  readonly slots: Map<number, number>
+  readonly placed: Map<number, number>
   readonly altered: Map<number, ReadonlyArray<Alteration>>
 }
 
@@ -169,7 +205,7 @@ export interface Index {
  * @since 0.1.0
  */
 export const index = (decisions: ReadonlyArray<Decision>): Index => {
-  const made: Index = { removed: new Set(), altered: new Map() }
+  const made: Index = { removed: new Map(), slots: new Map(), placed: new Map(), altered: new Map() }
   addTo(made, decisions)
   return made
 }
@@ -183,7 +219,9 @@ export const index = (decisions: ReadonlyArray<Decision>): Index => {
 export const addTo = (self: Index, decisions: ReadonlyArray<Decision>): void => {
   for (const decision of decisions) {
     if (decision._tag === "Remove") {
-      for (const seq of decision.seqs) self.removed.add(seq)
+      for (const seq of decision.seqs) self.removed.set(seq, undefined)
+    } else if (decision._tag === "Absorb") {
+      absorb(self, decision)
     } else {
       const before = self.altered.get(decision.seq)
       self.altered.set(decision.seq, before === undefined ? [decision] : [...before, decision])
@@ -191,8 +229,23 @@ export const addTo = (self: Index, decisions: ReadonlyArray<Decision>): void => 
   }
 }
 
+const absorb = (self: Index, { checkpoint, inPlace, seqs }: Absorb): void => {
+  const first = seqs[0]
+  if (first === undefined) return
+  // A checkpoint that is absorbed in turn hands its place on.
+  const slot = inPlace ? self.placed.get(first) ?? first : checkpoint
+  for (const seq of seqs) {
+    self.removed.set(seq, checkpoint)
+    const held = self.placed.get(seq)
+    if (held !== undefined) self.slots.delete(held)
+  }
+  self.slots.set(slot, checkpoint)
+  self.placed.set(checkpoint, slot)
+}
+
 /**
- * How many entries are now removed, truncated and stubbed, and how many are altered in any other way.
+ * How many entries are now removed, truncated and stubbed, and how many are altered in any other way; how many
+ * are covered by a checkpoint.
  *
  * @category models
  * @since 0.1.0
@@ -202,6 +255,7 @@ export interface Counts {
   readonly truncated: number
   readonly stubbed: number
   readonly altered: number
+  readonly absorbed: number
 }
 
 /**
@@ -221,5 +275,7 @@ export const counts = (self: Index): Counts => {
     else if (tag === "Stub") stubbed++
     else altered++
   }
-  return { removed: self.removed.size, truncated, stubbed, altered }
+  let absorbed = 0
+  for (const checkpoint of self.removed.values()) if (checkpoint !== undefined) absorbed++
+  return { removed: self.removed.size - absorbed, truncated, stubbed, altered, absorbed }
 }

@@ -125,3 +125,33 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   if (streak >= Math.max(1, settings.maxConsecutiveSkips)) return yield* unsatisfied(event, before)
   return { ...before, memory: { ...before.memory, streak } }
 })
+
+/**
+ * Fails when a summary would not make the view smaller: what it stands for costs `before` tokens as it stands in the
+ * view, the checkpoint `after`. Equal is not smaller.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummaryNotSmaller extends Schema.TaggedError<SummaryNotSmaller>("effect-compaction/SummaryNotSmaller")(
+  "SummaryNotSmaller",
+  { before: Schema.Natural, after: Schema.Natural }
+) {
+  override get message() {
+    return `The summary costs ${this.after} tokens and stands for ${this.before}: it is not smaller, and a cold prompt `
+      + "cache for nothing is a loss. Ask for a shorter one (summary.maxTokens), or let a larger span be summarised "
+      + "(summary.minSpan)."
+  }
+}
+
+/**
+ * The shrink guard: refuses a stage that did not lower the price of the view. It has no option, because nobody wants a
+ * summary that makes the context larger.
+ *
+ * @category checks
+ * @since 0.1.0
+ */
+export const shrinks: Stage.Check<SummaryNotSmaller> = (before, after) =>
+  after.view.price < before.view.price
+    ? Effect.succeed(after)
+    : Effect.fail(new SummaryNotSmaller({ before: before.view.price, after: after.view.price }))

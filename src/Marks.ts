@@ -7,7 +7,7 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
-import type * as Schema from "effect/Schema"
+import * as Schema from "effect/Schema"
 
 /**
  * The key under which marks are kept in `options`.
@@ -26,6 +26,7 @@ export const key = "effect-compaction"
  * - `ephemeral`: belongs to one request only, and is never a person's words.
  * - `pinned`: never truncated, removed or stubbed, because a provider needs it back as it is.
  * - `raw`: what `Prompt` cannot hold (an opaque provider item, arguments that are not JSON); priced, never edited.
+ * - `checkpoint`: what a checkpoint of this library stands for; see `Checkpoint`.
  *
  * @category models
  * @since 0.1.0
@@ -35,7 +36,32 @@ export interface Marks {
   readonly ephemeral?: boolean
   readonly pinned?: boolean
   readonly raw?: Schema.Json
+  readonly checkpoint?: Checkpoint
 }
+
+/**
+ * What a checkpoint stands for: the entries it covers and what they cost, in tokens; its generation; the model that wrote
+ * it, or `null`; the words it carries as they were, by the entry they are from, and the entries whose words found no room.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Checkpoint = Schema.Struct({
+  seqs: Schema.Array(Schema.Natural),
+  price: Schema.Natural,
+  generation: Schema.Natural,
+  model: Schema.NullOr(Schema.String),
+  ledger: Schema.Array(Schema.Struct({ seq: Schema.Natural, text: Schema.String })),
+  lost: Schema.Array(Schema.Natural)
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Checkpoint = typeof Checkpoint.Type
+
+const isCheckpoint = Schema.is(Checkpoint)
 
 /**
  * The closed list of sources that are machines. Every other source, or none, is a person.
@@ -68,7 +94,8 @@ export const of = (self: Prompt.Message | Prompt.Part): Marks => {
     ...(typeof object.source === "string" ? { source: object.source } : undefined),
     ...(object.ephemeral === true ? { ephemeral: true } : undefined),
     ...(object.pinned === true ? { pinned: true } : undefined),
-    ...(object.raw !== undefined ? { raw: object.raw } : undefined)
+    ...(object.raw !== undefined ? { raw: object.raw } : undefined),
+    ...(isCheckpoint(object.checkpoint) ? { checkpoint: object.checkpoint } : undefined)
   }
 }
 

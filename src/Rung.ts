@@ -34,7 +34,7 @@ export type Draft = DraftInternal.Draft
  * @since 0.1.0
  */
 export interface Propose {
-  (draft: Draft): Iterable<Decision.Decision>
+  (draft: Draft): Iterable<Decision.Edit>
 }
 
 /**
@@ -174,7 +174,7 @@ function* stubs(draft: Draft, protection: Protection.Protection): Generator<Deci
   }
 }
 
-function* removeAndStub(draft: Draft, relax: number): Generator<Decision.Decision> {
+function* removeAndStub(draft: Draft, relax: number): Generator<Decision.Edit> {
   const protection = Protection.make(draft, relax)
   yield* removals(draft, protection)
   yield* stubs(draft, protection)

@@ -114,6 +114,7 @@ export interface Report {
  *   its system entries and of what is not in the view, in tokens.
  * - `budget`: in the provider's tokens, as `count` is. `sizes`: the same in prices, for the arithmetic of the ladder;
  *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
+ * - `ready`: a checkpoint that was made beside the session and waits for a boundary.
  *
  * @category models
  * @since 0.1.0
@@ -130,6 +131,19 @@ export interface Pass {
   readonly settings: Settings.Settings
   readonly memory: PassMemory
   readonly report: Report
+  readonly ready: Ready | null
+}
+
+/**
+ * A checkpoint that may be absorbed in this pass: its entry in the transcript, and the entries it stands for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Ready {
+  readonly checkpoint: number
+  readonly seqs: ReadonlyArray<number>
+  readonly inPlace: boolean
 }
 
 /** @internal */
@@ -164,7 +178,8 @@ export const fromPrompt = Effect.fnUntraced(function*(
     count: TokenMeter.estimate(view.price),
     settings,
     memory: noMemory,
-    report: noReport
+    report: noReport,
+    ready: null
   }
 })
 

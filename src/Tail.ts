@@ -10,6 +10,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
 import type * as Decision from "./Decision.ts"
+import * as Reminder from "./internal/reminder.ts"
 import * as Marks from "./Marks.ts"
 import type * as Settings from "./Settings.ts"
 import * as Transcript from "./Transcript.ts"
@@ -64,23 +65,14 @@ export interface Input {
   readonly isLast: boolean
 }
 
-/**
- * Wraps a text in a reminder envelope. A closing tag inside is broken, so that the text cannot end the envelope.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const envelope = (source: string, text: string): string =>
-  `<system-reminder source="${source}">\n${neutralise(text)}\n</system-reminder>`
-
-const neutralise = (text: string): string =>
-  text.replace(/<(\/?)system-reminder/gi, (_, slash: string) => `<${slash} system-reminder`)
-
 const message = (source: string, text: string): Prompt.UserMessage =>
-  Marks.set(Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: envelope(source, text) })] }), {
-    source,
-    ephemeral: true
-  })
+  Marks.set(
+    Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: Reminder.envelope(source, text) })] }),
+    {
+      source,
+      ephemeral: true
+    }
+  )
 
 const some = (count: number, one: string, many: string): ReadonlyArray<string> =>
   count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${many}`]

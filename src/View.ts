@@ -98,6 +98,10 @@ export const layout = (
   }
   for (let seq = from; seq < to; seq++) {
     const entry = entries[seq]!
+    const checkpoint = index.slots.get(seq)
+    if (checkpoint !== undefined && !index.removed.has(checkpoint)) out.push(items[checkpoint]!)
+    // A checkpoint stands in its slot and nowhere else; one that was never absorbed into the view is not in it.
+    if (entry.origin === "library") continue
     // Results and approval responses stand with their group; one without a group is an orphan and is dropped.
     if (entry.role === "system" || entry.kind !== "message") continue
     if (entry.calls.length === 0) {

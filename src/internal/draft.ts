@@ -65,7 +65,7 @@ export const make = (view: View.View, settings: Settings.Settings): Writable => 
 export const reaches = (self: Aim, aim: Aim): boolean => self.price <= aim.price && self.entries <= aim.entries
 
 /** Applies a candidate; one that does not lower the price of its entry, or whose entry is not there, changes nothing. */
-export const apply = (self: Writable, level: number, decision: Decision.Decision): void => {
+export const apply = (self: Writable, level: number, decision: Decision.Edit): void => {
   if (decision._tag === "Remove") {
     const whole = wholeUnits(self, decision)
     if (whole.seqs.length === 0) return

@@ -113,6 +113,7 @@ export const update = (self: Live): Repairs => {
   let hasSystem = false
   for (; self.taken < entries.length; self.taken++) {
     const entry = entries[self.taken]!
+    if (entry.origin === "library") continue
     note(self, entry, repairs)
     if (entry.role === "system") {
       self.systems.push(items[entry.seq]!)

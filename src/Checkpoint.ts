@@ -1,0 +1,382 @@
+/**
+ * A checkpoint: one user message that stands for a span of entries, and what is decided about it without a model.
+ *
+ * This module selects spans, makes the message, keeps the words that must not be paraphrased, and checks what a summary
+ * claims. Calling the model is the `Summarizer`'s, when to do so is the manager's.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import type * as Decision from "./Decision.ts"
+import * as Draft from "./internal/draft.ts"
+import * as Protection from "./internal/protection.ts"
+import * as Reminder from "./internal/reminder.ts"
+import * as Text from "./internal/text.ts"
+import * as Marks from "./Marks.ts"
+import type * as Settings from "./Settings.ts"
+import type * as Stage from "./Stage.ts"
+import * as Transcript from "./Transcript.ts"
+import * as View from "./View.ts"
+
+/**
+ * Some entries of a view, fixed by seq: what is appended later cannot shift them. `price` is what they cost as they stood
+ * in the view, in tokens.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Span {
+  readonly seqs: ReadonlyArray<number>
+  readonly price: number
+}
+
+/**
+ * How a span is chosen.
+ *
+ * **Details**
+ *
+ * - `aim`: the price the view should come down to. `retain`: the price that the newest entries keep at least; whatever it
+ *   is, the newest group or entry stays. `minimum`: a span that costs less is not worth a call. In tokens.
+ * - `heedProtection`: whether what the ladder protects (recent entries, the last results) stays out of the span.
+ * - `mergeCheckpoints`: whether earlier checkpoints are absorbed into the new one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface SpanOptions {
+  readonly aim: number
+  readonly retain: number
+  readonly minimum: number
+  readonly heedProtection: boolean
+  readonly mergeCheckpoints: boolean
+}
+
+/** A checkpoint costs about this share of its span; a span is chosen so that the view reaches the aim with it. */
+const replyShare = 0.15
+
+/**
+ * Whether an entry is a checkpoint that this library made.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const isCheckpoint = (entry: Transcript.Entry): boolean =>
+  entry.origin === "library" && entry.role === "user" && Marks.of(entry.message).source === "context-summary"
+
+/**
+ * Selects the span to be summarised: from the first entry behind the first human message to a cut that no group crosses.
+ *
+ * **Details**
+ *
+ * It takes as much as brings the view to the aim, unless that would leave the newest entries less than `retain`. It ends
+ * before the first open group. Pinned entries and the last human message stay where they are, behind the checkpoint.
+ * `undefined` when there is no such span, or it costs less than the minimum.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const span = (view: View.View, settings: Settings.Settings, options: SpanOptions): Span | undefined => {
+  const { items } = view
+  const protection = Protection.make(Draft.make(view, settings), 1)
+  const start = items.findIndex((item) => item.seq === protection.firstHuman) + 1
+  const end = Math.min(retainedFrom(items, options.retain), openFrom(view))
+  const seqs: Array<number> = []
+  let price = 0
+  for (let at = start; at < end; at++) {
+    const head = items[at]!
+    let next = at + 1
+    if (head.group >= 0) { while (next < items.length && items[next]!.group === head.group) next++ }
+    if (next > end) break
+    const unit = items.slice(at, next)
+    at = next - 1
+    if (options.heedProtection && unit.some((_, n) => isHeld(protection, items, next - unit.length + n))) break
+    if (!unit.every((item) => isAbsorbable(item, protection.lastHuman, options))) continue
+    for (const item of unit) {
+      price += item.price
+      if (item.seq >= 0) seqs.push(item.seq)
+    }
+    if (view.price - price * (1 - replyShare) <= options.aim) break
+  }
+  return seqs.length === 0 || price < options.minimum ? undefined : { seqs, price }
+}
+
+/** Whether an item is protected as recent or as one of the last results; what is pinned only stays out of the span. */
+const isHeld = (protection: Protection.Protection, items: ReadonlyArray<View.Item>, at: number): boolean =>
+  protection.recent[at] === 1 || (protection.held[at] === 1 && items[at]!.entry?.pinned !== true)
+
+const isAbsorbable = (item: View.Item, lastHuman: number, options: SpanOptions): boolean => {
+  const { entry } = item
+  if (entry === undefined) return true
+  if (entry.role === "system" || entry.pinned || entry.seq === lastHuman) return false
+  return options.mergeCheckpoints || !isCheckpoint(entry)
+}
+
+/** The position from which on the newest items cost at least `retain`; the newest item is always among them. */
+const retainedFrom = (items: ReadonlyArray<View.Item>, retain: number): number => {
+  let price = 0
+  for (let at = items.length - 1; at >= 0; at--) {
+    price += items[at]!.price
+    if (price >= retain) return at
+  }
+  return 0
+}
+
+/** The position of the first item of a group with an open call. */
+const openFrom = (view: View.View): number => {
+  const at = view.items.findIndex((item) => item.group >= 0 && Transcript.isOpen(view.transcript, item.group))
+  return at < 0 ? view.items.length : at
+}
+
+/**
+ * Whether a view still holds every entry of a span. What was removed or absorbed meanwhile makes it stale, and a stale
+ * span is never absorbed in part.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const holds = (view: View.View, span: ReadonlyArray<number>): boolean => {
+  const seqs = new Set(span)
+  let found = 0
+  for (const item of view.items) if (seqs.has(item.seq)) found++
+  return found === seqs.size
+}
+
+/**
+ * Words of a person that a checkpoint carries as they were: the entry they are from, and the text.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Quote {
+  readonly seq: number
+  readonly text: string
+}
+
+/**
+ * The verbatim part of a checkpoint: what is carried, and the seqs of those that found no room.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Ledger {
+  readonly quotes: ReadonlyArray<Quote>
+  readonly lost: ReadonlyArray<number>
+}
+
+/** Words by which people state what must or must not be, or what they want instead. */
+const constraint =
+  /\b(must|never|always|don't|do not|doesn't|avoid|only|without|instead|prefer|require[sd]?|should(n't| not)?|make sure|ensure|keep|need(s)? to|no longer|not allowed|at (most|least)|no more than)\b/i
+
+const sentencesOf = (text: string): ReadonlyArray<string> =>
+  text.split(/(?<=[.!?])\s+|\n+/).map((sentence) => sentence.trim()).filter((sentence) => sentence !== "")
+
+/** What an earlier checkpoint carries, from its marks. */
+const carriedBy = (entry: Transcript.Entry): ReadonlyArray<Quote> => {
+  const raw = Marks.of(entry.message).checkpoint
+  return raw === undefined ? [] : raw.ledger
+}
+
+/**
+ * Makes the ledger of a span: the human messages in it, whole where they fit, else the sentences that state a constraint
+ * or a preference; what an earlier checkpoint carried is carried on. Newest first until `tokens` are used up; what finds
+ * no room is lost, and recorded.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const ledger = (transcript: Transcript.Transcript, self: Span, tokens: number): Ledger => {
+  const quotes: Array<Quote> = []
+  const lost: Array<number> = []
+  let left = tokens
+  const candidates = self.seqs.flatMap((seq): ReadonlyArray<Quote> => {
+    const entry = transcript.entries[seq]!
+    if (isCheckpoint(entry)) return carriedBy(entry)
+    return entry.human ? [{ seq, text: Transcript.textOf(entry).trim() }] : []
+  }).filter((quote) => quote.text !== "").sort((a, b) => b.seq - a.seq)
+  for (const quote of candidates) {
+    const fitting = [quote.text, sentencesOf(quote.text).filter((sentence) => constraint.test(sentence)).join("\n")]
+      .find((text) => text !== "" && quotePrice(transcript, text) <= left)
+    if (fitting === undefined) {
+      lost.push(quote.seq)
+    } else {
+      left -= quotePrice(transcript, fitting)
+      quotes.push({ seq: quote.seq, text: fitting })
+    }
+  }
+  return { quotes: quotes.reverse(), lost: lost.sort((a, b) => a - b) }
+}
+
+const textMessage = (text: string): Prompt.UserMessage =>
+  Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
+
+const quotePrice = (transcript: Transcript.Transcript, text: string): number => transcript.priceOf(textMessage(text))
+
+/**
+ * What is known about a checkpoint beside its text.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Origin {
+  readonly span: Span
+  readonly generation: number
+  readonly model: string | null
+  readonly ledger: Ledger
+}
+
+const preamble = "An automatic summary of the conversation before this point. It is background, not a request: do not "
+  + "acknowledge it, go on from what follows."
+
+/**
+ * Makes the message of a checkpoint: role user, never system, since a system summary would rewrite the cached head of
+ * every request; in a reminder envelope, with the ledger behind the summary.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const message = (summary: string, origin: Origin): Prompt.UserMessage => {
+  const { ledger, span } = origin
+  const words = ledger.quotes.length === 0
+    ? ""
+    : `\n\n## In the user's own words\n\n${ledger.quotes.map((quote) => `- ${quote.text}`).join("\n")}`
+  return Marks.set(textMessage(Reminder.envelope("context-summary", `${preamble}\n\n${summary.trim()}${words}`)), {
+    source: "context-summary",
+    checkpoint: {
+      seqs: span.seqs,
+      price: span.price,
+      generation: origin.generation,
+      model: origin.model,
+      ledger: ledger.quotes,
+      lost: ledger.lost
+    }
+  })
+}
+
+/**
+ * What a summary says that its span does not: paths, identifiers, numbers and quoted strings that do not occur in it, and
+ * rules (must, never, always) that no person and no system prompt stated.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Strays {
+  readonly claims: ReadonlyArray<string>
+  readonly rules: ReadonlyArray<string>
+}
+
+/** Paths, dotted and cased identifiers, numbers of two digits or more, and what stands in quotes or backticks. */
+const claimPatterns: ReadonlyArray<RegExp> = [
+  /(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w@.-]*\w/g,
+  /\b[\w-]+\.(?:[cm]?[jt]sx?|json|ya?ml|toml|md|py|rs|go|java|c|h|cpp|sh|sql|html|css|lock|txt)\b/g,
+  /\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z0-9]+(?:_[a-z0-9]+)+\b|\b[A-Z0-9]+(?:_[A-Z0-9]+)+\b/g,
+  /\b\d[\d,]*(?:\.\d+)?\b/g,
+  /`[^`\n]{2,120}`|"[^"\n]{2,120}"/g
+]
+
+const rule = /\b(must|never|always|must not|do not|don't|forbidden|not allowed)\b/i
+
+const bare = (claim: string): string => claim.replace(/^[`"]|[`"]$/g, "")
+
+const words = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}_]{4,}/gu) ?? []
+
+/** Whether a sentence has at least half of the content words of the rule, and a word of constraint too. */
+const states = (sentence: string, content: ReadonlyArray<string>): boolean => {
+  if (!constraint.test(sentence) && !rule.test(sentence)) return false
+  const own = new Set(words(sentence))
+  return content.filter((word) => own.has(word)).length * 2 >= content.length
+}
+
+/**
+ * Checks a summary against what it summarises, without a model. `source` is the text of the span, `stated` the texts of
+ * people and system prompts, in which a rule must have its origin.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const strays = (summary: string, source: string, stated: ReadonlyArray<string>): Strays => {
+  const claims = new Set<string>()
+  for (const pattern of claimPatterns) {
+    for (const [claim] of summary.matchAll(pattern)) {
+      const text = bare(claim)
+      // One digit says nothing by itself: numbers of lists and sections are everywhere.
+      if (/^\d$/.test(text)) continue
+      if (!source.includes(text) && !source.includes(text.replaceAll(",", ""))) claims.add(text)
+    }
+  }
+  const sentences = stated.flatMap(sentencesOf)
+  const rules = sentencesOf(summary).filter((sentence) => {
+    if (!rule.test(sentence)) return false
+    const content = words(sentence.replace(rule, ""))
+    return content.length > 0 && !sentences.some((each) => states(each, content))
+  })
+  return { claims: [...claims], rules }
+}
+
+/**
+ * The text of a span, as a checker or a summariser that reads text sees it: role by role, with the calls and the results.
+ *
+ * **Details**
+ *
+ * `resultChars` caps each tool result, head and tail, in characters. Images and other media are named, not shown.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const render = (view: View.View, self: Span, options?: { readonly resultChars?: number }): string => {
+  const seqs = new Set(self.seqs)
+  const lines: Array<string> = []
+  for (const item of view.items) {
+    if (item.entry !== undefined && seqs.has(item.seq)) lines.push(renderMessage(item.message, options?.resultChars))
+  }
+  return lines.join("\n\n")
+}
+
+const renderMessage = (message: Prompt.Message, resultChars: number | undefined): string => {
+  if (message.role === "system") return `[system]\n${message.content}`
+  const parts: ReadonlyArray<Prompt.Part> = message.content
+  const lines = parts.map((part): string => {
+    switch (part.type) {
+      case "text":
+        return part.text
+      case "file":
+        return `[${part.mediaType}]`
+      case "tool-call":
+        return `[call ${part.name} ${JSON.stringify(part.params)}]`
+      case "tool-result":
+        return `[result]\n${clip(Text.ofResult(part), resultChars)}`
+      case "reasoning":
+      case "tool-approval-request":
+      case "tool-approval-response":
+        return ""
+    }
+  }).filter((line) => line !== "")
+  return `[${message.role}]\n${lines.join("\n")}`
+}
+
+const clip = (text: string, limit: number | undefined): string => {
+  if (limit === undefined || text.length <= limit) return text
+  const half = Math.floor(limit / 2)
+  return `${text.slice(0, half)}\n...[${text.length - 2 * half} chars omitted]...\n${text.slice(text.length - half)}`
+}
+
+/**
+ * Absorbs the checkpoint that waits for a boundary: its span leaves the view, and the checkpoint stands for it. Changes
+ * nothing when there is none, or when the view no longer holds the whole span.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const absorb: Stage.Stage = (pass) =>
+  Effect.sync(() => {
+    const { ready, view } = pass
+    if (ready === null || !holds(view, ready.seqs)) return pass
+    const decision: Decision.Absorb = {
+      _tag: "Absorb",
+      seqs: ready.seqs,
+      at: view.length,
+      checkpoint: ready.checkpoint,
+      inPlace: ready.inPlace
+    }
+    return { ...pass, view: View.make(view.transcript, [...view.decisions, decision]) }
+  })
