@@ -50,20 +50,64 @@ export const readers: ReadonlyArray<Reader.Reader> = [
   OpenAiChat.reader
 ]
 
-/**
- * Finds the reader of a sample, and why it is that one.
- *
- * @category detection
- * @since 0.1.0
- */
-export const detect = (
-  sample: Reader.Sample
-): { readonly reader: Reader.Reader; readonly why: string } | undefined => {
+interface Detected {
+  readonly reader: Reader.Reader
+  readonly why: string
+}
+
+const claim = (sample: Reader.Sample): Detected | undefined => {
   for (const reader of readers) {
     const why = reader.detect(sample)
     if (why !== undefined) return { reader, why }
   }
   return undefined
+}
+
+/** How many records or items of a list a sample has, and the sample with the first of them alone. */
+const listed = (
+  sample: Reader.Sample
+): { readonly length: number; readonly head: (length: number) => Reader.Sample } => {
+  const { first, kind } = sample
+  if (kind === "lines") return { length: first.length, head: (length) => ({ kind, first: first.slice(0, length) }) }
+  const [document] = first
+  if (Json.isArray(document)) {
+    return { length: document.length, head: (length) => ({ kind, first: [document.slice(0, length)] }) }
+  }
+  if (Json.isObject(document)) {
+    for (const key of ["messages", "input", "content"]) {
+      const items = document[key]
+      if (!Json.isArray(items)) continue
+      return {
+        length: items.length,
+        head: (length) => ({ kind, first: [{ ...document, [key]: items.slice(0, length) }] })
+      }
+    }
+  }
+  return { length: 0, head: () => sample }
+}
+
+/**
+ * Finds the reader of a sample, and why it is that one.
+ *
+ * **Details**
+ *
+ * What no reader takes as a whole belongs to the reader of what comes before the bad record: so that the error is that
+ * of the record, which has a place, and not that the format is not known.
+ *
+ * @category detection
+ * @since 0.1.0
+ */
+export const detect = (sample: Reader.Sample): Detected | undefined => {
+  const whole = claim(sample)
+  if (whole !== undefined) return whole
+  const { head, length } = listed(sample)
+  let found: Detected | undefined
+  for (let taken = 1; taken < length; taken *= 2) {
+    const part = claim(head(taken))
+    if (part === undefined && found !== undefined) break
+    found = part ?? found
+  }
+  return found
 }
 
 /**

@@ -38,7 +38,9 @@ const shapeOf = (value: Schema.Json | undefined): "chat" | "near" | "other" => {
       if (type === "file" && !Json.isObject(part.file)) return "other"
       if (type !== "text" && type !== "file") return "other"
     }
-  } else if (content !== undefined && content !== null && typeof content !== "string") return "other"
+  } else if (content === undefined ? value.role === "user" : content !== null && typeof content !== "string") {
+    return "other"
+  }
   return value.role !== "user" && value.role !== "assistant" || value.tool_calls !== undefined ||
       value.function_call !== undefined || content === null || value.reasoning_content !== undefined
     ? "chat"
