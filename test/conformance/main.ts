@@ -1,11 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { isObject, type Kind, type Outcome } from "./Case.ts"
-import * as Ladder from "./Ladder.ts"
-import * as Meter from "./Meter.ts"
-
-const kinds: ReadonlyArray<Kind> = [Ladder.kind, Meter.kind]
+import type { Outcome } from "./Case.ts"
+import * as Kinds from "./Kinds.ts"
 
 const filesOf = (given: string): ReadonlyArray<string> =>
   fs.statSync(given).isDirectory()
@@ -14,22 +11,13 @@ const filesOf = (given: string): ReadonlyArray<string> =>
     ? [given]
     : []
 
-/** The case files in a file: the file itself, or those it holds under keys of their own. */
-const partsOf = (content: unknown): ReadonlyArray<{ readonly kind: Kind; readonly content: unknown }> => {
-  const kind = kinds.find((each) => each.recognises(content))
-  if (kind !== undefined) return [{ kind, content }]
-  return isObject(content) ? Object.values(content).flatMap(partsOf) : []
-}
-
-const runFile = (file: string): Effect.Effect<ReadonlyArray<Outcome>> => {
-  const parts = partsOf(JSON.parse(fs.readFileSync(file, "utf8")))
-  if (parts.length === 0) {
-    const known = kinds.map((kind) => kind.name).join(", ")
-    const failure = { where: file, expected: `a case file of a known kind (${known})`, actual: "none" }
-    return Effect.succeed([{ name: "(file)", failures: [failure] }])
-  }
-  return Effect.map(Effect.forEach(parts, ({ content, kind }) => kind.run(content)), (outcomes) => outcomes.flat())
-}
+const runFile = Effect.fnUntraced(function*(file: string): Effect.fn.Return<ReadonlyArray<Outcome>> {
+  const outcomes = yield* Kinds.run(JSON.parse(fs.readFileSync(file, "utf8")))
+  if (outcomes.length > 0) return outcomes
+  const known = Kinds.all.map((kind) => kind.name).join(", ")
+  const failure = { where: file, expected: `cases of a known kind (${known})`, actual: "none" }
+  return [{ name: "(file)", failures: [failure] }]
+})
 
 const short = (value: unknown): string => {
   const json = JSON.stringify(value) ?? "nothing"
