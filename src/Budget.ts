@@ -63,7 +63,7 @@ export const inPrices = (self: Sizes, scale: number): Sizes =>
  *
  * **Details**
  *
- * `given` is a budget that the caller names for this request; else the window less half of the longest answer
+ * `given` is a budget that the caller names for this request, rounded down; else the window less half of the longest answer
  * (`outputReserve`) and 4,096 tokens; else the fallback. `maxTokens` caps each of them.
  *
  * @category constructors
@@ -73,7 +73,7 @@ export const resolve = (settings: Settings.Settings, given?: number, overhead = 
   let total = fallback
   let source: Budget["source"] = "fallback"
   if (given !== undefined) {
-    total = given
+    total = Math.floor(given)
     source = "given"
   } else if (settings.window !== undefined) {
     total = settings.window - Math.floor(settings.maxOutput * settings.outputReserve) - Settings.windowMargin
