@@ -19,7 +19,11 @@ const sameValue = (left: unknown, right: unknown): boolean => {
   if (a instanceof Uint8Array || b instanceof Uint8Array) {
     return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
   }
-  if (Array.isArray(a) !== Array.isArray(b)) return false
+  if (Array.isArray(a) || Array.isArray(b)) {
+    // JSON has no `undefined`: in an array it comes back as `null`.
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length
+      && a.every((each, at) => sameValue(each ?? null, b[at] ?? null))
+  }
   const keys = Object.keys(a).filter((key) => a[key] !== undefined)
   const others = Object.keys(b).filter((key) => b[key] !== undefined)
   return keys.length === others.length && keys.every((key) => sameValue(a[key], b[key]))
