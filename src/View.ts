@@ -114,14 +114,14 @@ export const layout = (
     for (let call = 0; call < entry.calls.length; call++) {
       const ref = { seq, index: call }
       const result = Pairing.resultOf(pairing, ref)
-      if (result >= 0 && result < to) {
+      if (result >= 0 && result < to && !index.removed.has(result)) {
         place(result)
         continue
       }
       const status = Transcript.statusOf(transcript, ref)
-      if (status === "abandoned" || (status === "running" && running)) {
-        out.push(syntheticOf(transcript, entry, call, status))
-      }
+      // A stage may have removed a result alone; its call cannot stay without one.
+      if (status === "abandoned" || status === "settled") out.push(syntheticOf(transcript, entry, call, "abandoned"))
+      else if (status === "running" && running) out.push(syntheticOf(transcript, entry, call, "running"))
     }
   }
 }
