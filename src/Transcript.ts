@@ -127,13 +127,18 @@ export interface Transcript {
   readonly entries: ReadonlyArray<Entry>
   /** Each entry as it stands in a view that changes nothing, by seq. */
   readonly items: ReadonlyArray<Item>
-  /** The seqs of the approval responses of a group, by the seq of its calling entry. */
+  /** The seqs of the approval responses of a group, by the seq of its calling entry; of one approval the last. */
   readonly responses: ReadonlyMap<number, ReadonlyArray<number>>
   /** How many entries are not system entries. */
   readonly conversation: number
   /** The seq of the last entry of the assistant or of a human, and of the last of a human; −1 when there is none. */
   readonly lastActor: number
   readonly lastHuman: number
+  /**
+   * Whether an entry of the assistant holds a part that belongs to another message or to nothing: a call that the
+   * provider ran without its result beside it, such a result without its call, an approval request without its call.
+   */
+  readonly isLoose: boolean
 }
 
 /** The same transcript, as its one writer sees it. */
@@ -144,10 +149,11 @@ interface Writable extends Transcript {
   readonly items: Array<Item>
   /** The entry that asked for an approval, by approval id. */
   readonly approvals: Map<string, number>
-  readonly responses: Map<number, Array<number>>
+  readonly responses: Map<number, ReadonlyArray<number>>
   conversation: number
   lastActor: number
   lastHuman: number
+  isLoose: boolean
 }
 
 /**
@@ -168,7 +174,8 @@ export const make = (priceOf: PriceOf): Transcript => {
     responses: new Map(),
     conversation: 0,
     lastActor: -1,
-    lastHuman: -1
+    lastHuman: -1,
+    isLoose: false
   }
   return self
 }
@@ -205,6 +212,27 @@ const callsOf = (message: Prompt.AssistantMessage): ReadonlyArray<Call> => {
   }
   if (calls === undefined) return noCalls
   return asked === undefined ? calls : calls.map((call) => asked.includes(call.id) ? { ...call, approval: true } : call)
+}
+
+/** Whether a part of the message belongs to another message, or to nothing. */
+const hasLoosePart = (message: Prompt.AssistantMessage): boolean => {
+  const ran: Array<string> = []
+  const asked: Array<string> = []
+  for (const part of message.content) {
+    if (part.type === "tool-call" && part.providerExecuted) ran.push(part.id)
+    else if (part.type === "tool-result") {
+      const call = ran.indexOf(part.id)
+      if (call < 0) return true
+      ran.splice(call, 1)
+    } else if (part.type === "tool-approval-request") {
+      const isOwn = message.content.some((call) =>
+        call.type === "tool-call" && !call.providerExecuted && call.id === part.toolCallId
+      )
+      if (!isOwn || asked.includes(part.toolCallId)) return true
+      asked.push(part.toolCallId)
+    }
+  }
+  return ran.length > 0
 }
 
 const isPinned = (message: Prompt.Message): boolean => {
@@ -283,6 +311,14 @@ export const take = (self: Transcript, messages: number): Transcript => {
   return taken
 }
 
+/** The responses of a group without those to one approval: a later one replaces them, two would run the tool twice. */
+const others = (self: Writable, group: number, approvalId: string): ReadonlyArray<number> =>
+  (self.responses.get(group) ?? []).filter((seq) => {
+    const message = self.entries[seq]!.message
+    return message.role !== "tool"
+      || !message.content.some((part) => part.type === "tool-approval-response" && part.approvalId === approvalId)
+  })
+
 /** Appends a message; the price of an entry that is among `known`, by seq, is taken from there. */
 const appendPriced = (
   self: Writable,
@@ -311,9 +347,7 @@ const appendPriced = (
         tool = content.name === "" ? call?.name ?? "" : content.name
       } else {
         group = self.approvals.get(content.approvalId) ?? -1
-        const responses = self.responses.get(group)
-        if (responses !== undefined) responses.push(seq)
-        else if (group >= 0) self.responses.set(group, [seq])
+        if (group >= 0) self.responses.set(group, [...others(self, group, content.approvalId), seq])
       }
       add(self, {
         role,
@@ -341,6 +375,7 @@ const appendPriced = (
       if (typeof part !== "string" && part.type === "tool-approval-request") self.approvals.set(part.approvalId, seq)
     }
   }
+  if (role === "assistant") self.isLoose ||= hasLoosePart(message)
   add(self, {
     role,
     kind: "message",

@@ -1,9 +1,9 @@
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
 import * as Pairing from "../Pairing.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
-import type * as Wire from "../Wire.ts"
+import * as Wire from "../Wire.ts"
 import * as Alter from "./alter.ts"
 import { sameMessage } from "./sameMessage.ts"
 import * as WireSend from "./wireSend.ts"
@@ -35,8 +35,12 @@ export interface Live {
   /** The items from the anchor on. */
   region: ReadonlyArray<View.Item>
   regionPrice: number
-  /** The last prompt that was sent, whether it was opened for the wire, and how many messages of it are final. */
+  /**
+   * The last prompt that was sent, how many system messages it has, whether it was opened for the wire, and how many
+   * messages of it are final.
+   */
   sent: ReadonlyArray<Prompt.Message>
+  sentHead: number
   opened: boolean
   sure: number
 }
@@ -59,6 +63,7 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   region: [],
   regionPrice: 0,
   sent: [],
+  sentHead: 0,
   opened: false,
   sure: 0
 })
@@ -218,18 +223,43 @@ export const prepare = (self: Live): Sending => {
   const tail: Array<Prompt.Message> = []
   const tailSeqs: Array<number> = []
   renderInto(self, region, tail, tailSeqs)
+  const running = View.priceOf(region) - self.regionPrice
   const first = self.messages[0] ?? tail[0]
-  const opened = rules.first === "user" && first?.role !== "user" && transcript.entries.length > 0
+  const isOpenable = rules.first === "user" ? first?.role !== "user" : first === undefined && head.length === 0
+  const opened = isOpenable && transcript.entries.length > 0 && !transcript.isLoose
   const opening = opened ? [WireSend.firstUser()] : []
   const front = head.length + opening.length
-  return {
+  const sending: Sending = {
     messages: head.concat(opening, self.messages, tail),
     seqOf: (at) => {
       if (at < head.length) return systems[Math.min(at, systems.length - 1)]!.seq
       return at < front ? -1 : seqs[at - front] ?? tailSeqs[at - front - seqs.length] ?? -1
     },
-    added: View.priceOf(region) - self.regionPrice + (opened ? transcript.priceOf(WireSend.firstUser()) : 0),
+    added: running + priceOfOpening(self, opened),
     final: front + self.messages.length,
+    opened
+  }
+  return transcript.isLoose ? paired(self, sending, running) : sending
+}
+
+const priceOfOpening = (self: Live, opened: boolean): number =>
+  opened ? self.transcript.priceOf(WireSend.firstUser()) : 0
+
+/**
+ * What is sent of a session with loose parts. Whether such a part may be sent depends on messages before and behind it,
+ * so the whole prompt is paired at every request; a session that a framework wrote has none.
+ */
+const paired = (self: Live, sending: Sending, running: number): Sending => {
+  const { content } = Wire.repair(Prompt.fromMessages(sending.messages), self.rules)
+  const opened = content.includes(WireSend.firstUser())
+  return {
+    messages: content,
+    seqOf: (at) => {
+      const before = sending.messages.indexOf(content[at]!)
+      return before < 0 ? -1 : sending.seqOf(before)
+    },
+    added: running + priceOfOpening(self, opened),
+    final: 0,
     opened
   }
 }
@@ -243,7 +273,7 @@ const withRunning = (self: Live): ReadonlyArray<View.Item> => {
   return region
 }
 
-/** Where a prompt stops extending the one before: at a message of the head, or at another one. */
+/** Where a prompt stops extending the one before, and whether nothing but its system messages changed. */
 export interface Change {
   readonly seq: number
   readonly isSystem: boolean
@@ -251,20 +281,28 @@ export interface Change {
 
 /** Records a prompt as sent, and tells where the one before is not a prefix of it. */
 export const send = (self: Live, sending: Sending): Change | undefined => {
-  const { sent } = self
+  const { sent, sentHead } = self
   const { messages } = sending
-  let at = sending.opened === self.opened ? Math.min(self.sure, messages.length) : 0
+  const head = self.head.length
+  let at = sending.opened === self.opened ? Math.min(self.sure, sending.final) : 0
   while (at < sent.length && at < messages.length && sameMessage(sent[at]!, messages[at]!)) at++
-  const isChanged = at < sent.length
   self.sent = messages
+  self.sentHead = head
   self.opened = sending.opened
   self.sure = sending.final
-  return isChanged ? { seq: at < messages.length ? sending.seqOf(at) : -1, isSystem: at < self.head.length } : undefined
+  if (at === sent.length) return undefined
+  // A system entry changes only what stands before the conversation; when that changed too, there was a repair as well.
+  const isSystem = at < head
+    && sent.slice(sentHead).every((message, index) =>
+      head + index < messages.length && sameMessage(message, messages[head + index]!)
+    )
+  return { seq: at < messages.length ? sending.seqOf(at) : -1, isSystem }
 }
 
 /** Takes over what was sent last, so that a view made anew is compared with it. */
 export const inherit = (self: Live, from: Live): void => {
   self.sent = from.sent
+  self.sentHead = from.sentHead
 }
 
 /** The newest human message as it stands in the view, and whether nothing stands behind it. */
