@@ -131,6 +131,7 @@ const Saved = Schema.toCodecJson(Schema.Struct({
     origin: Schema.Literals(["caller", "library"])
   })),
   decisions: Schema.Array(Decision.Decision),
+  asked: Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite })),
   memory: Stage.PassMemory,
   meter: TokenMeter.State,
   tail: Tail.Memory
@@ -237,6 +238,14 @@ export interface Options<out E, out R> {
   readonly wire?: Wire.Rules
 }
 
+/** What tells one request from another. */
+interface Asked {
+  readonly entries: number
+  readonly limit: number
+}
+
+const isSame = (a: Asked, b: Asked): boolean => a.entries === b.entries && a.limit === b.limit
+
 /** All that changes in a session. Only one fiber at a time holds the lock that guards it. */
 interface State {
   transcript: Transcript.Transcript
@@ -246,8 +255,10 @@ interface State {
   memory: Stage.PassMemory
   meter: TokenMeter.State
   tail: Tail.Memory
-  /** The request before, if it returned a view: with nothing appended or billed since, and the same limit, it is the next. */
-  last: { readonly request: Request; readonly entries: number; readonly limit: number } | undefined
+  /** What the request before asked for, if it returned a view: with nothing billed since, the same again decides nothing. */
+  asked: Asked | null
+  /** What it returned; a session that was restored does not hold it. */
+  request: Request | undefined
   reading: TokenMeter.Reading | null
   budget: Budget.Budget | null
   lastBoundary: typeof CompactionEvent.Compacted.Type | null
@@ -272,7 +283,8 @@ const fresh = (
     memory,
     meter,
     tail,
-    last: undefined,
+    asked: null,
+    request: undefined,
     reading: null,
     budget: null,
     lastBoundary: null,
@@ -471,11 +483,9 @@ export const make = Effect.fnUntraced(function*<
   const build = Effect.fnUntraced(function*(call: Call) {
     const budget = Budget.resolve(settings, call.budget, call.overhead)
     const entries = state.transcript.entries.length
-    const { last } = state
-    if (last !== undefined && last.entries === entries && last.limit === budget.limit) {
-      return { ...last.request, prefixChanged: null, events: [] }
-    }
-    state.last = undefined
+    const asked: Asked = { entries, limit: budget.limit }
+    const isRepeated = state.asked !== null && isSame(state.asked, asked)
+    if (isRepeated && state.request !== undefined) return { ...state.request, prefixChanged: null, events: [] }
     const events: Array<CompactionEvent.CompactionEvent> = []
     const tell = (event: CompactionEvent.CompactionEvent) => {
       events.push(event)
@@ -493,7 +503,7 @@ export const make = Effect.fnUntraced(function*<
     const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
       ? reading.tokens / before.price
       : 1
-    const after = yield* stage({
+    const pass: Stage.Pass = {
       view: before,
       before,
       entries: Live.conversationOf(live),
@@ -506,14 +516,18 @@ export const make = Effect.fnUntraced(function*<
       memory: state.memory,
       report: Stage.noReport,
       ready: null
-    }).pipe(
+    }
+    const decide = isRepeated ? Effect.succeed(pass) : stage(pass)
+    const after = yield* decide.pipe(
       Effect.provideService(CompactionEvent.Publisher, tell),
       Effect.tapError(() =>
         Effect.sync(() => {
           state.memory = events.reduce(remember, state.memory)
+          state.asked = null
         })
       )
     )
+    state.asked = null
     const boundary = commit(state, before, { ...after, memory: events.reduce(remember, after.memory) })
     if (boundary !== undefined) {
       yield* tell(boundary)
@@ -549,7 +563,8 @@ export const make = Effect.fnUntraced(function*<
       prefixChanged,
       events
     }
-    state.last = { request, entries, limit: budget.limit }
+    state.asked = asked
+    state.request = request
     return request
   }, Effect.provideContext(context))
 
@@ -592,24 +607,24 @@ export const make = Effect.fnUntraced(function*<
     observe: ({ inputTokens }) =>
       locked(Effect.sync(() => {
         state.meter = TokenMeter.observe(state.meter, inputTokens)
-        state.last = undefined
+        state.asked = null
       })),
     history: locked(Effect.sync(() => Prompt.fromMessages(state.transcript.messages.slice()))),
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
     export: locked(Effect.suspend(() => {
-      const { decisions, memory, meter, tail, transcript } = state
+      const { asked, decisions, memory, meter, tail, transcript } = state
       const messages = transcript.messages.map((message, at) => ({
         message: savable(message),
         origin: transcript.origins[at]!
       }))
-      return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, memory, meter, tail }))
+      return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, asked, memory, meter, tail }))
     })),
     restore: (saved) =>
       locked(Effect.map(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) => {
         const transcript = Transcript.make(estimator.price)
         for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
-        const { decisions, memory, meter, tail } = decoded
-        state = fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
+        const { asked, decisions, memory, meter, tail } = decoded
+        state = { ...fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail), asked }
       })),
     reset: locked(Effect.sync(() => {
       state = fresh(Transcript.make(estimator.price), rules)
