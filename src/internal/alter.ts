@@ -116,14 +116,24 @@ export const applies = (item: Transcript.Item, alteration: Decision.Alteration):
   return item.alterations.every((each) => each._tag !== alteration._tag || each._tag === "Trim")
 }
 
+/** What the first characters of a result cost by themselves, by how many they are. */
+const kept = new WeakMap<Transcript.Entry, Map<number, number>>()
+
 /**
  * The price of the first `k` characters of a result by themselves: of the message that holds them, less the price of the
  * same message holding nothing.
  */
 export const priceOfKept = (transcript: Transcript.Transcript, entry: Transcript.Entry, k: number): number => {
-  const priceWith = (keep: number) =>
-    transcript.priceOf(
-      withResult(entry.message, (part) => Text.replaceResult(part, Text.ofResult(part).slice(0, keep)))
-    )
-  return priceWith(k) - priceWith(0)
+  if (k === 0) return 0
+  let known = kept.get(entry)
+  if (known === undefined) kept.set(entry, known = new Map())
+  let price = known.get(k)
+  if (price === undefined) {
+    const priceWith = (keep: number) =>
+      transcript.priceOf(
+        withResult(entry.message, (part) => Text.replaceResult(part, Text.ofResult(part).slice(0, keep)))
+      )
+    known.set(k, price = priceWith(k) - priceWith(0))
+  }
+  return price
 }
