@@ -15,7 +15,7 @@ const program = Effect.gen(function*() {
     readonly settings: ContextManager.Options<never, never>["settings"]
     readonly state: ContextManager.SessionState
   }
-  const manager = yield* ContextManager.make({ ...(settings === undefined ? {} : { settings }) })
+  const manager = yield* ContextManager.make(settings === undefined ? {} : { settings })
   yield* manager.restore(state)
   console.log(JSON.stringify(yield* answersOf(manager)))
 })

@@ -51,13 +51,21 @@ describe("Pairing", () => {
           Pairing.addCalls(pairing, seq, step)
           continue
         }
-        const ref = Pairing.answer(pairing, seq, step)
-        seen.push(ref === undefined ? undefined : `${ref.seq}.${ref.index}`)
-        if (ref !== undefined) assert.strictEqual(Pairing.resultOf(pairing, ref), seq)
+        const answered = Pairing.answer(pairing, seq, step)
+        seen.push(answered === undefined ? undefined : `${answered.call.seq}.${answered.call.index}`)
+        if (answered !== undefined) assert.strictEqual(Pairing.resultOf(pairing, answered.call), seq)
       }
       assert.deepStrictEqual(seen, answered)
     })
   }
+
+  it("tells which result a repetition replaces", () => {
+    const pairing = Pairing.make()
+    Pairing.addCalls(pairing, 0, ["a"])
+    assert.deepStrictEqual(Pairing.answer(pairing, 1, "a"), { call: { seq: 0, index: 0 }, before: -1 })
+    assert.deepStrictEqual(Pairing.answer(pairing, 2, "a"), { call: { seq: 0, index: 0 }, before: 1 })
+    assert.isUndefined(Pairing.answer(pairing, 3, "b"))
+  })
 
   it("knows what is settled", () => {
     const pairing = Pairing.make()

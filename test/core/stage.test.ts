@@ -159,7 +159,7 @@ describe("Stage", () => {
       const pass = yield* start
       const seen: Array<number> = []
       const stage = Stage.untilTarget(noting(seen))
-      const at = (target: number): Stage.Pass => ({ ...pass, budget: { ...pass.budget, target } })
+      const at = (target: number): Stage.Pass => ({ ...pass, sizes: { ...pass.sizes, target } })
       yield* stage(at(pass.view.price))
       assert.strictEqual(seen.length, 0)
       yield* stage(at(pass.view.price - 1))
