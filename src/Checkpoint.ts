@@ -9,7 +9,6 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
-import * as Draft from "./internal/draft.ts"
 import * as Protection from "./internal/protection.ts"
 import * as Reminder from "./internal/reminder.ts"
 import * as Text from "./internal/text.ts"
@@ -78,7 +77,7 @@ export const isCheckpoint = (entry: Transcript.Entry): boolean =>
  */
 export const span = (view: View.View, settings: Settings.Settings, options: SpanOptions): Span | undefined => {
   const { items } = view
-  const protection = Protection.make(Draft.make(view, settings), 1)
+  const protection = Protection.make({ items, settings, transcript: view.transcript }, 1)
   const start = items.findIndex((item) => item.seq === protection.firstHuman) + 1
   const end = Math.min(retainedFrom(items, options.retain), openFrom(view))
   const seqs: Array<number> = []

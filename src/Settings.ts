@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
@@ -27,6 +28,73 @@ const share = (message: string) => Schema.Finite.check(Schema.isBetween({ minimu
 const positive = (message: string) => Schema.Int.check(Schema.isGreaterThan(0, { message }))
 
 const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message }))
+
+/**
+ * How summaries are made. Without it there are none.
+ *
+ * **Details**
+ *
+ * Ratios are of the budget, tokens where it says so.
+ *
+ * - `mode`: `background` never makes a turn wait; `between` summarises inside the request, after pruning, when that is
+ *   not enough, in at most `compactionRetries + 1` rounds.
+ * - `trigger`: a summary is begun when the count reaches this ratio. `disarm`: with `hysteresis`, after a summary was
+ *   absorbed, none is begun until the count fell below this ratio once. `cooldownRequests`, `cooldownGrowth`: nor before
+ *   so many requests and so much growth of the count. `minSpan`: nor of a span that costs less.
+ * - `retain`: what the newest entries keep at least. `heedProtection`: whether what the ladder protects stays out of the
+ *   span. `mergeCheckpoints`: whether a summary absorbs the ones before it.
+ * - `layout`: how the span is put before the model, see `Summarizer`. `placement`: whether the checkpoint stands where
+ *   the span stood, or at the end. `eager`: whether a summary that is ready is a reason for a boundary of its own.
+ * - `maxTokens`: how long a summary may be, in tokens. `resultChars`: how much of each tool result is shown to the
+ *   summariser as text, in characters. `timeout`: how long it may take.
+ * - `ledger`: how much room the words of people have in a checkpoint, 0 for none. `faithful`: what happens to a summary
+ *   that claims what its span does not say. `maxFailures`: how many failures in a row end summaries for the session.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Summary = Schema.Struct({
+  mode: key(Schema.Literals(["background", "between"]), "background"),
+  trigger: key(share("write a ratio from 0 to 1, for example 0.6"), 0.6),
+  hysteresis: key(Schema.Boolean, true),
+  disarm: key(share("write a ratio from 0 to below trigger, for example 0.5"), 0.5),
+  cooldownRequests: key(natural("write a number of requests, 0 or more, for example 8"), 8),
+  cooldownGrowth: key(share("write a ratio from 0 to 1, for example 0.1"), 0.1),
+  minSpan: key(share("write a ratio from 0 to 1, for example 0.08"), 0.08),
+  retain: key(share("write a ratio from 0 to 1, for example 0.16"), 0.16),
+  heedProtection: key(Schema.Boolean, true),
+  mergeCheckpoints: key(Schema.Boolean, true),
+  layout: key(Schema.Literals(["suffix", "standalone"]), "suffix"),
+  placement: key(Schema.Literals(["inPlace", "append"]), "inPlace"),
+  eager: key(Schema.Boolean, false),
+  maxTokens: key(positive("write a number of tokens of at least 1, for example 8192"), 8192),
+  resultChars: key(natural("write a number of characters, 0 or more, for example 2000"), 2000),
+  timeout: key(
+    Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
+      Schema.makeFilter((duration) =>
+        Duration.toMillis(duration) > 0 ? undefined : "write a duration above 0, for example \"30 seconds\""
+      )
+    ),
+    "30 seconds"
+  ),
+  ledger: key(share("write a ratio from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
+  faithful: key(Schema.Literals(["off", "warn", "refuse"]), "warn"),
+  maxFailures: key(positive("write a number of failures of at least 1, for example 3"), 3),
+  compactionRetries: key(natural("write a number of further rounds, 0 or more, for example 1"), 1)
+}).check(
+  Schema.makeFilter((summary) =>
+    !summary.hysteresis || summary.disarm < summary.trigger ? undefined : {
+      path: ["disarm"],
+      issue: `write a ratio below trigger (${summary.trigger}), or turn hysteresis off`
+    }
+  )
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Summary = typeof Summary.Type
 
 /**
  * The settings of a session.
@@ -54,6 +122,7 @@ const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqua
  * - `noticeVerbosity`, `noticeMinLevel`: how much the notice says, and from which level on. `replayLastUser`: whether the
  *   last human message is repeated at the end after a boundary.
  * - `signedReasoning`: whether signed reasoning whose prefix was changed is dropped.
+ * - `summary`: whether and how spans are summarised; see `Summary`.
  *
  * @category models
  * @since 0.1.0
@@ -121,7 +190,8 @@ export const Settings = Schema.Struct({
   noticeVerbosity: key(Schema.Literals(["minimal", "normal"]), "normal"),
   noticeMinLevel: key(natural("write a level of the ladder, 0 or more, for example 1"), 1),
   replayLastUser: key(Schema.Boolean, false),
-  signedReasoning: key(Schema.Literals(["strip", "keep"]), "strip")
+  signedReasoning: key(Schema.Literals(["strip", "keep"]), "strip"),
+  summary: Schema.optionalKey(Summary)
 }).check(
   Schema.makeFilter((settings) => {
     const { maxOutput, outputReserve, window } = settings

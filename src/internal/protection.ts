@@ -15,11 +15,14 @@ export interface Protection {
   readonly lastHuman: number
 }
 
+/** What of a draft decides what is protected. */
+type Protected = Pick<Draft, "items" | "settings" | "transcript">
+
 /** How far from the end of the conversation a result may stand to be one of the last ones: 8 entries for each of them. */
 const reach = 8
 
 /** The positions of the last results: the newest N of the view's results that stand near the end of the conversation. */
-export const lastResults = (draft: Draft): ReadonlyArray<number> => {
+export const lastResults = (draft: Protected): ReadonlyArray<number> => {
   const count = draft.settings.protectedToolResults
   const positions: Array<number> = []
   if (count <= 0) return positions
@@ -35,7 +38,7 @@ export const lastResults = (draft: Draft): ReadonlyArray<number> => {
 const edgeOf = (length: number, fraction: number): number => length - Math.ceil(length * fraction - 1e-9)
 
 /** Computes the protection with the recent share relaxed to `relax` of what the settings say. */
-export const make = (draft: Draft, relax: number): Protection => {
+export const make = (draft: Protected, relax: number): Protection => {
   const { items, settings, transcript } = draft
   const held = new Uint8Array(items.length)
   const recent = new Uint8Array(items.length)

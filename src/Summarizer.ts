@@ -1,0 +1,322 @@
+/**
+ * Writes summaries. Which span is summarised, when, and whether the result is accepted is not decided here.
+ *
+ * A summariser is given a prompt that is ready to be sent, and the same span as text for one that reads no prompts. It
+ * must be interruptible: it is given up after its timeout, and the session goes on without it either way.
+ *
+ * @since 0.1.0
+ */
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Extract from "./internal/extract.ts"
+import * as Overflow from "./Overflow.ts"
+import type * as TokenMeter from "./TokenMeter.ts"
+
+/**
+ * How the span is put before a model.
+ *
+ * **Details**
+ *
+ * - `suffix`: the messages as they were last sent, up to the end of the span, and a directive behind them. The provider
+ *   has them in its prompt cache.
+ * - `standalone`: the span as text in one message.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Layout = Schema.Literals(["suffix", "standalone"])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Layout = typeof Layout.Type
+
+/**
+ * Why a span is put as text where the messages would have been cached.
+ *
+ * **Details**
+ *
+ * - `notSent`: a part of it has never been sent. `prefixChanged`: what was sent is not the prefix any more.
+ * - `pruned`: a part of it was shortened since it was sent. `otherModel`: the summariser's cache is another one.
+ * - `overflow`: the messages with the directive did not fit its own window.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Fallback = Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "overflow"])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Fallback = typeof Fallback.Type
+
+/**
+ * What is to be summarised.
+ *
+ * **Details**
+ *
+ * - `prompt`: ready for a model. `messages`: of the span, as they stand in the view. `text`: the same as text.
+ * - `layout`, `fallback`: how the prompt is laid out, and why not as a suffix, if so.
+ * - `focus`: what a person asked the summary to keep an eye on. `maxTokens`: how long it may be, in tokens.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Request {
+  readonly prompt: Prompt.Prompt
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly text: string
+  readonly layout: Layout
+  readonly fallback: Fallback | null
+  readonly focus: string | undefined
+  readonly maxTokens: number
+}
+
+/**
+ * What a summariser answers: the text, the model that wrote it if one did, what that was billed, and whether the text was
+ * cut at the output limit.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reply {
+  readonly text: string
+  readonly model: string | null
+  readonly usage: { readonly inputTokens: TokenMeter.Usage; readonly outputTokens: number | undefined } | null
+  readonly isTruncated: boolean
+}
+
+/**
+ * Fails when a summary could not be written. `reason` is what went wrong in a sentence, `cause` the error itself;
+ * `isOverflow` tells that the request was too long for the summariser.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummarizerFailed extends Schema.TaggedError<SummarizerFailed>("effect-compaction/SummarizerFailed")(
+  "SummarizerFailed",
+  { reason: Schema.String, isOverflow: Schema.Boolean, cause: Schema.optionalKey(Schema.Defect()) }
+) {
+  override get message() {
+    return `The summary could not be written: ${this.reason}. The conversation is as it was; the ladder serves instead. `
+      + "Check the model behind the Summarizer layer, or leave `summary` out of the policy."
+  }
+}
+
+/**
+ * Fails when a summary took longer than its timeout.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummaryTimedOut extends Schema.TaggedError<SummaryTimedOut>("effect-compaction/SummaryTimedOut")(
+  "SummaryTimedOut",
+  { milliseconds: Schema.Finite }
+) {
+  override get message() {
+    return `No summary after ${Duration.format(Duration.millis(this.milliseconds))}. Raise summary.timeout, or use a `
+      + "faster model."
+  }
+}
+
+/**
+ * Fails when a summary was cut at the output limit: half a summary is worse than none.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummaryTruncated extends Schema.TaggedError<SummaryTruncated>("effect-compaction/SummaryTruncated")(
+  "SummaryTruncated",
+  { maxTokens: Schema.Natural }
+) {
+  override get message() {
+    return `The summary was cut at the output limit (asked for at most ${this.maxTokens} tokens). Raise summary.maxTokens `
+      + "or the output limit of the model."
+  }
+}
+
+/**
+ * Fails when a summary says nothing: it is empty or blank, or holds no text.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummaryEmpty
+  extends Schema.TaggedError<SummaryEmpty>("effect-compaction/SummaryEmpty")("SummaryEmpty", {})
+{
+  override get message() {
+    return "The summary is empty. Check the model behind the Summarizer layer, or its directive (summary.directive)."
+  }
+}
+
+/**
+ * Fails when a summary claims what is not in what it summarises, and the policy refuses that.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SummaryUnfaithful extends Schema.TaggedError<SummaryUnfaithful>("effect-compaction/SummaryUnfaithful")(
+  "SummaryUnfaithful",
+  { claims: Schema.Array(Schema.String), rules: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    const claims = this.claims.slice(0, 5).join(", ")
+    const rules = this.rules.slice(0, 3).join(" / ")
+    return `The summary claims what its span does not say${claims === "" ? "" : `: ${claims}`}`
+      + `${rules === "" ? "" : `; rules that nobody stated: ${rules}`}. Set summary.faithful to "warn" to accept it.`
+  }
+}
+
+/**
+ * Why a summary was not accepted, or not written.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type SummaryError = SummarizerFailed | SummaryTimedOut | SummaryTruncated | SummaryEmpty | SummaryUnfaithful
+
+/**
+ * A summariser. `cache` tells whether it reads the prompt cache of the conversation: only the same model on the same
+ * route does.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Service {
+  readonly cache: "shared" | "other"
+  readonly summarize: (request: Request) => Effect.Effect<Reply, SummarizerFailed | SummaryTruncated | SummaryEmpty>
+}
+
+/**
+ * The summariser of a session; there is none unless one is provided, and a policy with summaries then goes on without.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Summarizer = Context.Reference<Service | undefined>("effect-compaction/Summarizer", {
+  defaultValue: () => undefined
+})
+
+/**
+ * What a model is asked for. The words are ours; a policy may bring its own.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const directive =
+  `The conversation above is going to be replaced by a summary. Write that summary, so that the work can be continued from it without the original. Output only these sections, in Markdown, each as short bullet points; write "none" under a section that has nothing:
+
+## Request
+What the user asked for and how it changed, word for word where the wording matters.
+## Constraints
+What must, must not or should be, as the user or the system said it. Add no rule of your own.
+## Decisions
+What was decided, and why.
+## Files and code
+Exact paths, what was changed or learned there, names and signatures that matter.
+## Errors
+What went wrong, with exact messages, and what fixed it.
+## State
+What is done, what is in progress.
+## Open
+Questions without an answer, work that was asked for and not begun.
+## Next
+The one next step.
+
+Keep exact identifiers, paths, commands, numbers and quoted text. If the conversation holds an earlier summary, merge what is still true into yours and do not quote it. Do not mention this request. Call no tool.`
+
+const failed = (error: unknown): SummarizerFailed =>
+  new SummarizerFailed({
+    reason: error instanceof Error ? error.message : String(error),
+    isOverflow: Overflow.isContextOverflow(error),
+    cause: error
+  })
+
+/**
+ * Makes a summariser of a language model. It must be the undecorated one: a model that compacts its own prompts would
+ * compact the request for the summary.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromModel = (
+  model: LanguageModel.LanguageModel,
+  options?: { readonly name?: string; readonly cache?: Service["cache"] }
+): Service => ({
+  cache: options?.cache ?? "shared",
+  summarize: Effect.fnUntraced(function*(request) {
+    const response = yield* Effect.mapError(model.generateText({ prompt: request.prompt }), failed)
+    if (response.finishReason === "length") return yield* new SummaryTruncated({ maxTokens: request.maxTokens })
+    if (response.finishReason === "error") return yield* failed("the model ended with an error")
+    if (response.text.trim() === "") return yield* new SummaryEmpty()
+    return {
+      text: response.text,
+      model: options?.name ?? null,
+      usage: { inputTokens: response.usage.inputTokens, outputTokens: response.usage.outputTokens.total },
+      isTruncated: false
+    }
+  })
+})
+
+/**
+ * Summarises with the language model that is provided to this layer; see {@link fromModel}.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerModel = (
+  options?: { readonly name?: string; readonly cache?: Service["cache"] }
+): Layer.Layer<never, never, LanguageModel.LanguageModel> =>
+  Layer.effect(Summarizer, Effect.map(LanguageModel.LanguageModel, (model) => fromModel(model, options)))
+
+/**
+ * A summariser that needs no model and always says the same of the same span: human messages in their own words,
+ * decisions, paths, commands, errors and the last results.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const extractive: Service = {
+  cache: "other",
+  summarize: (request) => {
+    const text = Extract.summary(request.messages, request.maxTokens)
+    return text === ""
+      ? Effect.fail(new SummaryEmpty())
+      : Effect.succeed({ text, model: null, usage: null, isTruncated: false })
+  }
+}
+
+/**
+ * Summarises without a model; see {@link extractive}.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerExtractive: Layer.Layer<never> = Layer.succeed(Summarizer, extractive)
+
+/**
+ * Summarises with a function from the text of a span to a summary.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerFromFunction = <E>(
+  summarize: (text: string, request: Request) => Effect.Effect<string, E>
+): Layer.Layer<never> =>
+  Layer.succeed(Summarizer, {
+    cache: "other",
+    summarize: (request) =>
+      Effect.map(Effect.mapError(summarize(request.text, request), failed), (text) => ({
+        text,
+        model: null,
+        usage: null,
+        isTruncated: false
+      }))
+  })

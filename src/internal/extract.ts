@@ -1,0 +1,125 @@
+import type * as Prompt from "effect/ai/Prompt"
+import * as Marks from "../Marks.ts"
+import * as Text from "./text.ts"
+
+/** A section of an extract: its heading, the share of the room it may take, and its lines, newest last. */
+interface Section {
+  readonly heading: string
+  readonly share: number
+  readonly lines: ReadonlyArray<string>
+}
+
+const charsPerToken = 4
+
+const oneLine = (text: string, limit: number): string => {
+  const line = text.replace(/\s+/g, " ").trim()
+  return line.length <= limit ? line : `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, "")}…`
+}
+
+const unique = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  // Of equal lines the newest place counts.
+  const seen = new Set<string>()
+  return [...lines].reverse().filter((line) => line !== "" && !seen.has(line) && seen.add(line)).reverse()
+}
+
+const path =
+  /(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w@.-]*\w|\b[\w-]+\.(?:[cm]?[jt]sx?|json|ya?ml|toml|md|py|rs|go|java|c|h|cpp|sh|sql|html|css)\b/g
+
+const decision =
+  /\b(decid\w*|because|instead|chose|choose|let's|i'?ll|i will|going to|the (fix|cause|problem|reason) (is|was)|fixed|changed|added|removed|renamed)\b/i
+
+const failure =
+  /\b(error|exception|fail(ed|ure|s)?|cannot|could not|not found|undefined|denied|refused|panic|traceback|assert\w*|expected)\b/i
+
+const sentences = (text: string): ReadonlyArray<string> => text.split(/(?<=[.!?])\s+|\n+/)
+
+const strings = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") return [value]
+  if (typeof value !== "object" || value === null) return []
+  return Object.values(value).flatMap(strings)
+}
+
+const commandOf = (part: Prompt.ToolCallPart): string => {
+  const { params } = part
+  const words = typeof params === "string" ? [params] : strings(params)
+  return `${part.name}: ${oneLine(words.join(" "), 160)}`
+}
+
+/** The lines of an earlier checkpoint, without its envelope, its headings and what a ledger carries on anyway. */
+const earlier = (text: string): ReadonlyArray<string> =>
+  text
+    .replace(/## In the user's own words[\s\S]*$/, "")
+    .split("\n")
+    .filter((line) => line.startsWith("- "))
+    .map((line) => line.slice(2))
+
+const isPersons = (message: Prompt.UserMessage): boolean => {
+  const { ephemeral, source } = Marks.of(message)
+  return ephemeral !== true && (source === undefined || !Marks.machineSources.has(source))
+}
+
+const gather = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> => {
+  const before: Array<string> = []
+  const asked: Array<string> = []
+  const decided: Array<string> = []
+  const paths: Array<string> = []
+  const commands: Array<string> = []
+  const errors: Array<string> = []
+  const results: Array<string> = []
+  for (const message of messages) {
+    const text = Text.ofMessage(message)
+    if (message.role === "user") {
+      if (isPersons(message)) asked.push(oneLine(text, 400))
+      else if (Marks.of(message).checkpoint !== undefined) before.push(...earlier(text))
+    } else if (message.role === "assistant") {
+      decided.push(...sentences(text).filter((sentence) => decision.test(sentence)).map((each) => oneLine(each, 240)))
+      for (const part of message.content) {
+        if (part.type !== "tool-call") continue
+        commands.push(commandOf(part))
+        paths.push(...strings(part.params).flatMap((each) => each.length < 400 ? each.match(path) ?? [] : []))
+      }
+    } else if (message.role === "tool") {
+      errors.push(...text.split("\n").filter((line) => failure.test(line)).slice(-6).map((line) => oneLine(line, 200)))
+      const tail = text.trimEnd().split("\n").slice(-3).join(" ")
+      if (tail !== "") results.push(oneLine(tail.slice(-400), 300))
+    }
+  }
+  return [
+    { heading: "Earlier", share: 0.25, lines: unique(before) },
+    { heading: "Request", share: 0.15, lines: unique(asked) },
+    { heading: "Decisions", share: 0.2, lines: unique(decided) },
+    { heading: "Files", share: 0.1, lines: unique(paths) },
+    { heading: "Commands", share: 0.1, lines: unique(commands) },
+    { heading: "Errors", share: 0.1, lines: unique(errors) },
+    { heading: "Last results", share: 0.1, lines: unique(results).slice(-3) }
+  ]
+}
+
+/** The newest lines that fit, in their order. */
+const fitting = (lines: ReadonlyArray<string>, room: number): ReadonlyArray<string> => {
+  let left = room
+  const kept: Array<string> = []
+  for (let at = lines.length - 1; at >= 0; at--) {
+    const line = `- ${lines[at]!}`
+    if (line.length + 1 > left) break
+    left -= line.length + 1
+    kept.push(line)
+  }
+  return kept.reverse()
+}
+
+/** What can be taken out of messages without a model, in at most about `maxTokens` tokens; empty when it is nothing. */
+export const summary = (messages: ReadonlyArray<Prompt.Message>, maxTokens: number): string => {
+  const room = maxTokens * charsPerToken
+  const parts: Array<string> = []
+  let spare = 0
+  for (const section of gather(messages)) {
+    const share = Math.floor(section.share * room) + spare
+    const lines = fitting(section.lines, share - section.heading.length - 6)
+    const text = lines.length === 0 ? "" : `## ${section.heading}\n\n${lines.join("\n")}`
+    // What one section leaves, the next may use.
+    spare = share - text.length
+    if (text !== "") parts.push(text)
+  }
+  return parts.join("\n\n")
+}
