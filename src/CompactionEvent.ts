@@ -262,6 +262,88 @@ export const ToolResultCapped = Schema.TaggedStruct("ToolResultCapped", {
 })
 
 /**
+ * A summary was begun: of `entries` entries that cost `tokens` tokens, put before the summariser as `layout` says.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummaryStarted = Schema.TaggedStruct("SummaryStarted", {
+  first: Schema.Natural,
+  last: Schema.Natural,
+  entries: Schema.Natural,
+  tokens: Schema.Natural,
+  count: Schema.Natural,
+  generation: Schema.Natural
+})
+
+/**
+ * A summary was accepted and waits for a boundary. `milliseconds` is how long it took; `before` what its span costs and
+ * `after` what the checkpoint costs, in tokens; `input` and `output` what was billed for it, `null` when nothing says.
+ * `claims` and `rules` are what the summary says and its span does not; `lost` are entries whose words found no room.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummaryReady = Schema.TaggedStruct("SummaryReady", {
+  milliseconds: Schema.Finite,
+  before: Schema.Natural,
+  after: Schema.Natural,
+  model: Schema.NullOr(Schema.String),
+  layout: Schema.Literals(["suffix", "standalone"]),
+  fallback: Schema.NullOr(Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "overflow"])),
+  input: Schema.NullOr(Schema.Natural),
+  output: Schema.NullOr(Schema.Natural),
+  claims: Schema.Array(Schema.String),
+  rules: Schema.Array(Schema.String),
+  lost: Schema.Array(Schema.Natural)
+})
+
+/**
+ * A summary could not be written: it failed, was cut, was empty, took too long, or its fiber was interrupted or died.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummaryFailed = Schema.TaggedStruct("SummaryFailed", {
+  cause: Schema.Literals(["failed", "truncated", "empty", "timeout", "interrupted", "defect"]),
+  reason: Schema.String,
+  milliseconds: Schema.Finite,
+  failures: Schema.Natural
+})
+
+/**
+ * A summary was written and not taken: it is not smaller than its span, claims what its span does not say, or its span is
+ * no longer in the view.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummaryRefused = Schema.TaggedStruct("SummaryRefused", {
+  cause: Schema.Literals(["notSmaller", "unfaithful", "stale"]),
+  reason: Schema.String
+})
+
+/**
+ * A checkpoint took the place of its span: `seq` is its entry, `entries` how many it stands for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummaryAbsorbed = Schema.TaggedStruct("SummaryAbsorbed", {
+  seq: Schema.Natural,
+  entries: Schema.Natural,
+  generation: Schema.Natural
+})
+
+/**
+ * Too many summaries failed in a row: none is begun any more, until `resumeSummaries`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SummariesStopped = Schema.TaggedStruct("SummariesStopped", { failures: Schema.Natural })
+
+/**
  * @category models
  * @since 0.1.0
  */
@@ -280,7 +362,13 @@ export const CompactionEvent = Schema.Union([
   MessagesAboveAim,
   TranscriptRepaired,
   SpillFailed,
-  ToolResultCapped
+  ToolResultCapped,
+  SummaryStarted,
+  SummaryReady,
+  SummaryFailed,
+  SummaryRefused,
+  SummaryAbsorbed,
+  SummariesStopped
 ]).pipe(Schema.toTaggedUnion("_tag"))
 
 /**
