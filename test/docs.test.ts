@@ -3,7 +3,8 @@
  *
  * A value is stated at the end of a line: `expression // => value`. The line holds one whole expression, as a statement, in
  * a `return`, or as what a `const` is set to. The value is an expression too, compared deeply; of a promise it is what the
- * promise gives. A line that is never reached is wrong like any other.
+ * promise gives, and of what is printed (`console.log(expression)`, `promise.then(console.log, console.error)`) what is
+ * printed. A line that is never reached is wrong like any other.
  *
  * Examples are written into a folder below `node_modules/.cache`, checked by one run of the compiler and run in one
  * process. The programs in docs/examples run in a process each and must end with exit code 0.
@@ -44,6 +45,8 @@ const examplesOf = (file: string, text: string, prefix: RegExp): ReadonlyArray<E
 
 const stated = /^(\s*)((?:return|const \w+ =) )?(.+?) \/\/ => (.+)$/
 
+const printed = [/^console\.log\((.+)\)$/, /^(.+)\.then\(console\.log(?:, console\.error)?\)$/]
+
 /** The example as a module that tells `check` what each stated value came to, and how many there are. */
 const moduleOf = (
   { code, file, line }: Example
@@ -52,7 +55,8 @@ const moduleOf = (
   const lines = code.map((text, at) => {
     const match = stated.exec(text)
     if (match === null) return text
-    const [, indent = "", before = "", expression = "", value = ""] = match
+    const [, indent = "", before = "", statement = "", value = ""] = match
+    const expression = printed.reduce((inner, print) => inner.replace(print, "$1"), statement)
     const where = `${file}:${line + at}`
     values.push(where)
     return `${indent}${before}check(${JSON.stringify(where)}, ${expression}, () => (${value}))`
@@ -65,7 +69,7 @@ const wrong: Example = {
   file: "wrong",
   line: 1,
   code: [
-    "1 + 1 // => 3",
+    "console.log(1 + 1) // => 3",
     "const two = Promise.resolve(2) // => 3",
     "const never = () => {",
     "  return two // => 2",
