@@ -9,10 +9,10 @@ import { fileURLToPath } from "node:url"
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
   { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
-  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget"] },
+  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget", "ModelTable"] },
   {
     name: "decide",
-    files: ["Stage", "Rung", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint", "CompactionEvent"]
+    files: ["Stage", "Rung", "RungKind", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint", "CompactionEvent"]
   },
   {
     name: "session",

@@ -1,0 +1,182 @@
+import type * as SchemaAST from "effect/SchemaAST"
+import * as SchemaIssue from "effect/SchemaIssue"
+
+type Path = ReadonlyArray<PropertyKey>
+
+/** One thing that is wrong with a policy: where, what to write there instead, and what was found. */
+export interface Problem {
+  readonly path: string
+  readonly expected: string
+  readonly found?: string
+}
+
+/** The same, with the path as it is walked. */
+interface Located {
+  readonly path: Path
+  readonly expected: string
+}
+
+const isRecord = (value: unknown): value is { readonly [key: PropertyKey]: unknown } =>
+  typeof value === "object" && value !== null
+
+export const valueAt = (input: unknown, path: Path): unknown =>
+  path.reduce<unknown>(
+    (value, key) => isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined,
+    input
+  )
+
+/** `ladder[3].fraction`; a key that is no plain name stands in quotes. */
+const pathOf = (path: Path): string =>
+  path.map((key, at) => {
+    if (typeof key === "number") return `[${key}]`
+    const name = String(key)
+    if (!/^[A-Za-z_$][\w$]*$/.test(name)) return `[${JSON.stringify(name)}]`
+    return at === 0 ? name : `.${name}`
+  }).join("")
+
+const shownLength = 60
+
+const foundOf = (value: unknown): string | undefined => {
+  if (value === undefined) return undefined
+  const text = typeof value === "number" ? String(value) : JSON.stringify(value) ?? String(value)
+  return text.length > shownLength ? `${text.slice(0, shownLength)}…` : text
+}
+
+/** What a key of that type is written like. */
+const wordsOf = (ast: SchemaAST.AST): string => {
+  switch (ast._tag) {
+    case "String":
+      return "a text in quotes"
+    case "Number":
+      return "a number"
+    case "Boolean":
+      return "true or false"
+    case "Null":
+      return "null"
+    case "Literal":
+      return typeof ast.literal === "bigint" ? String(ast.literal) : JSON.stringify(ast.literal)
+    case "Arrays":
+      return "a list in brackets, [ … ]"
+    case "Objects":
+      return "an object in braces, { … }"
+    case "Union":
+      return oneOf(ast.types.map(wordsOf))
+    default:
+      return ast._tag
+  }
+}
+
+const oneOf = (words: ReadonlyArray<string>): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
+
+/** How many letters two words differ in. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
+    }
+    row = next
+  }
+  return row[b.length]!
+}
+
+/** How many letters a name may differ in and still be meant. */
+const nearness = 3
+
+const meant = (name: string, names: ReadonlyArray<string>): string | undefined => {
+  // Other systems write these keys with underscores or hyphens.
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
+  const [nearest] = names
+    .map((each) => ({ each, letters: distance(plain(name), plain(each)) }))
+    .filter(({ each, letters }) => letters <= Math.min(nearness, Math.ceil(each.length / 3)))
+    .sort((a, b) => a.letters - b.letters)
+  return nearest?.each
+}
+
+/** What to write in place of a name that does not exist. */
+const insteadOf = (name: unknown, names: ReadonlyArray<string>): string => {
+  const nearest = typeof name === "string" ? meant(name, names) : undefined
+  return nearest === undefined ? oneOf(names.map((each) => JSON.stringify(each))) : JSON.stringify(nearest)
+}
+
+/** What may stand where: the keys of the object at a path, and the tags of a list of rungs. */
+export interface Names {
+  readonly keysAt: (path: Path) => ReadonlyArray<string>
+  readonly tags: ReadonlyArray<string>
+}
+
+const locate = (issue: SchemaIssue.Issue, path: Path, input: unknown, names: Names): ReadonlyArray<Located> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return locate(issue.issue, [...path, ...issue.path], input, names)
+    case "Encoding":
+      return locate(issue.issue, path, input, names)
+    case "Composite":
+      return issue.issues.flatMap((each) => locate(each, path, input, names))
+    case "Filter": {
+      const message = SchemaIssue.defaultCheckHook(issue)
+      if (message !== undefined) return [{ path, expected: message }]
+      // A check that names the place and the advice itself, in place of a message for the whole value.
+      if (issue.issue._tag !== "InvalidValue" || issue.issue.annotations !== undefined) {
+        return locate(issue.issue, path, input, names)
+      }
+      return [{ path, expected: `write ${issue.filter.annotations?.expected ?? "another value"}` }]
+    }
+    case "AnyOf":
+      if (issue.issues.length > 0) return issue.issues.flatMap((each) => locate(each, path, input, names))
+      return [isRungAt(path, input) ? rungTag(path, input, names) : { path, expected: `write ${wordsOf(issue.ast)}` }]
+    case "InvalidType":
+      return [{ path, expected: `write ${wordsOf(issue.ast)}` }]
+    case "MissingKey":
+      return [{ path, expected: issue.annotations?.messageMissingKey ?? "is missing: write it" }]
+    case "UnexpectedKey":
+      return [{ path, expected: unexpected(path, names) }]
+    default:
+      return [{ path, expected: SchemaIssue.defaultLeafHook(issue) }]
+  }
+}
+
+const isRungAt = (path: Path, input: unknown): boolean =>
+  path.length === 2 && path[0] === "ladder" && isRecord(valueAt(input, path))
+
+const rungTag = (path: Path, input: unknown, { tags }: Names): Located => {
+  const at = [...path, "_tag"]
+  const tag = valueAt(input, at)
+  const missing = tag === undefined ? "is missing: " : ""
+  return { path: at, expected: `${missing}write the kind of the rung, ${insteadOf(tag, tags)}` }
+}
+
+const unexpected = (path: Path, { keysAt }: Names): string => {
+  const keys = keysAt(path.slice(0, -1))
+  if (keys.length === 0) return "there is no such key: take it out"
+  const name = String(path.at(-1))
+  const nearest = meant(name, keys)
+  return nearest === undefined
+    ? `there is no such key: take it out, or write ${insteadOf(name, keys)}`
+    : `there is no such key: write ${JSON.stringify(nearest)}`
+}
+
+/** A value that fails one check may fail others too, and the first says enough: what is no number is in no range. */
+const firstOfEach = (problems: ReadonlyArray<Located>): ReadonlyArray<Located> => {
+  const byPath = new Map<string, Located>()
+  for (const problem of problems) if (!byPath.has(pathOf(problem.path))) byPath.set(pathOf(problem.path), problem)
+  return Array.from(byPath.values())
+}
+
+/** The first problem of every bad key, in the order of the Schema, with the first segment of its path. */
+export const fromIssue = (
+  issue: SchemaIssue.Issue,
+  input: unknown,
+  names: Names
+): ReadonlyArray<Problem & { readonly key: string }> =>
+  firstOfEach(locate(issue, [], input, names)).map(({ expected, path }) => {
+    const found = foundOf(path.length === 0 ? input : valueAt(input, path))
+    return {
+      key: path.length === 0 ? "" : String(path[0]),
+      path: pathOf(path),
+      expected: path.length === 0 ? `${expected}, the policy as a whole` : expected,
+      ...(found === undefined ? {} : { found })
+    }
+  })
