@@ -11,7 +11,7 @@ import type * as Session from "../format/Session.ts"
 import type * as SettingsFlags from "./SettingsFlags.ts"
 
 /** Bad input: a file that cannot be read as a session, or a setting that is out of its range. */
-export const badInput = 1
+const badInput = 1
 
 /** The command was called in a wrong way: an unknown flag, a missing argument. */
 export const usage = 2

@@ -11,7 +11,7 @@ import * as Transcript from "../Transcript.ts"
 import * as Wire from "../Wire.ts"
 
 /** Tool results: how many, and how large. Characters are UTF-16 code units of their text. */
-export interface Size {
+interface Size {
   readonly count: number
   readonly characters: number
   readonly tokens: number

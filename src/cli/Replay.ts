@@ -81,7 +81,7 @@ export interface Totals {
  * One session, as `--json` prints it. `window` is `null` where none was given, `budget` the limit that the ladder goes
  * by, both in tokens.
  */
-export interface Report {
+interface Report {
   readonly file: string
   readonly format: Session.FormatName
   readonly messages: number

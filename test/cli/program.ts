@@ -1,0 +1,72 @@
+/** The command line as a process: bundled as the build does it, and run by this Node. */
+import { build } from "esbuild"
+import { spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Program {
+  /** A folder of its own, in which it runs. */
+  readonly folder: string
+  readonly write: (name: string, text: string) => void
+  readonly run: (
+    args: ReadonlyArray<string>,
+    options?: { readonly stdin?: string; readonly env?: Record<string, string>; readonly isSlow?: boolean }
+  ) => Promise<Ended>
+  readonly remove: () => void
+}
+
+export const make = async (): Promise<Program> => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-compaction-"))
+  const bundle = join(folder, "main.mjs")
+  await build({
+    absWorkingDir: root,
+    entryPoints: ["src/cli/main.ts"],
+    outfile: bundle,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20.19",
+    minifySyntax: true,
+    legalComments: "none",
+    logLevel: "error"
+  })
+  return {
+    folder,
+    write: (name, text) => {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), text)
+    },
+    run: (args, options = {}) =>
+      new Promise((resolve, reject) => {
+        const { FORCE_COLOR: _, NO_COLOR: __, ...inherited } = process.env
+        const child = spawn(process.execPath, [bundle, ...args], {
+          cwd: folder,
+          env: { ...inherited, ...options.env },
+          stdio: "pipe"
+        })
+        let stdout = ""
+        let stderr = ""
+        child.stdout.on("data", (chunk) => stdout += String(chunk))
+        if (options.isSlow === true) {
+          // Nothing is read until the process has ended or the pipe has long been full.
+          child.stdout.pause()
+          setTimeout(() => child.stdout.resume(), 1_500)
+        }
+        child.stderr.on("data", (chunk) => stderr += String(chunk))
+        child.on("error", reject)
+        child.on("close", (code) => resolve({ code, stdout, stderr }))
+        child.stdin.end(options.stdin ?? "")
+      }),
+    remove: () => rmSync(folder, { recursive: true, force: true })
+  }
+}
