@@ -43,10 +43,15 @@ import * as Decision from "./Decision.ts"
 import * as Estimator from "./Estimator.ts"
 import * as Gate from "./Gate.ts"
 import * as Guard from "./Guard.ts"
+import * as Ingress from "./internal/ingress.ts"
 import * as Live from "./internal/live.ts"
 import { sameMessage } from "./internal/sameMessage.ts"
+import * as Spills from "./internal/spills.ts"
 import * as Ladder from "./Ladder.ts"
+import * as Media from "./Media.ts"
+import * as Reasoning from "./Reasoning.ts"
 import * as Settings from "./Settings.ts"
+import * as SpillStore from "./SpillStore.ts"
 import * as Stage from "./Stage.ts"
 import * as Tail from "./Tail.ts"
 import * as TokenMeter from "./TokenMeter.ts"
@@ -184,7 +189,8 @@ export interface ContextManager<out E = never> {
 }
 
 /**
- * Builds the pass of a manager from a ladder: the gates, the ladder, the clear floor.
+ * Builds the pass of a manager from a ladder: the gates, the limits of media, the ladder, the clear floor, and the end of
+ * signed reasoning whose prefix they changed.
  *
  * @category constructors
  * @since 0.1.0
@@ -199,6 +205,9 @@ export const passOf = <E, R>(
     ),
     Stage.skipOn("ProvenanceRefused"),
     Stage.when(Gate.threshold),
+    (compaction) => Stage.pipeline(Media.limit, compaction),
+    Reasoning.strip,
+    Stage.when((pass) => !Reasoning.isHeld(pass)),
     (compaction) => Stage.pipeline(Gate.overhead, compaction)
   )
 
@@ -261,6 +270,8 @@ interface State {
   request: Request | undefined
   reading: TokenMeter.Reading | null
   budget: Budget.Budget | null
+  /** The generation of the request that was sent last. */
+  sent: number
   lastBoundary: typeof CompactionEvent.Compacted.Type | null
   lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
   lastInfeasible: typeof CompactionEvent.Infeasible.Type | null
@@ -287,6 +298,7 @@ const fresh = (
     request: undefined,
     reading: null,
     budget: null,
+    sent: memory.generation,
     lastBoundary: null,
     lastSkip: null,
     lastInfeasible: null
@@ -463,6 +475,8 @@ export const make = Effect.fnUntraced(function*<
 ): Effect.fn.Return<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> {
   const context = yield* Effect.context<R>()
   const estimator = yield* Estimator.Estimator
+  const store = yield* SpillStore.SpillStore
+  const locate = SpillStore.locateIn(store)
   const settings = yield* Settings.decode(options.settings ?? {})
   const rules = options.wire ?? Wire.all
   // Without a pass of the caller's, `E` is what the default one fails with, and it needs nothing.
@@ -473,6 +487,7 @@ export const make = Effect.fnUntraced(function*<
     PubSub.shutdown
   )
   let state = fresh(Transcript.make(estimator.price), rules)
+  let spills = Spills.make()
 
   const publish = (event: CompactionEvent.CompactionEvent) => {
     if (event._tag === "CompactionSkipped") state.lastSkip = event
@@ -480,17 +495,52 @@ export const make = Effect.fnUntraced(function*<
     return Effect.asVoid(PubSub.publish(hub, event))
   }
 
+  /** Cuts what is too large of the results that came in from an entry on. Nothing of them was sent, so it is no boundary. */
+  const capFrom = (from: number): ReadonlyArray<Ingress.Capped> => {
+    const capped = Ingress.capsOf(settings, state.transcript, state.index, locate, from)
+    if (capped.length === 0) return capped
+    const decisions = capped.map(({ decision }) => decision)
+    state.decisions = [...state.decisions, ...decisions]
+    Decision.addTo(state.index, decisions)
+    return capped
+  }
+
+  const tellCapped = Effect.fnUntraced(function*(capped: ReadonlyArray<Ingress.Capped>) {
+    for (const { event } of capped) yield* publish(event)
+    yield* spill(capped.map(({ decision }) => decision), publish)
+  })
+
+  /** Writes the texts that new decisions point at. */
+  const spill = (decisions: ReadonlyArray<Decision.Decision>, tell: typeof publish) =>
+    Spills.write(spills, store, Spills.add(spills, store, state.transcript, decisions), tell)
+
+  /** Takes in messages. Whatever is to be told or written comes after the last: an interruption leaves none of them out. */
+  const take = Effect.fnUntraced(function*(messages: ReadonlyArray<Prompt.Message>) {
+    const capped: Array<Ingress.Capped> = []
+    for (const message of messages) {
+      const from = state.transcript.entries.length
+      Transcript.append(state.transcript, message)
+      capped.push(...capFrom(from))
+    }
+    yield* tellCapped(capped)
+  })
+
   const build = Effect.fnUntraced(function*(call: Call) {
     const budget = Budget.resolve(settings, call.budget, call.overhead)
     const entries = state.transcript.entries.length
     const asked: Asked = { entries, limit: budget.limit }
     const isRepeated = state.asked !== null && isSame(state.asked, asked)
-    if (isRepeated && state.request !== undefined) return { ...state.request, prefixChanged: null, events: [] }
+    const unwritten = [...spills.pending.keys()]
+    if (isRepeated && state.request !== undefined) {
+      yield* Spills.write(spills, store, unwritten, () => Effect.void)
+      return { ...state.request, prefixChanged: null, events: [] }
+    }
     const events: Array<CompactionEvent.CompactionEvent> = []
     const tell = (event: CompactionEvent.CompactionEvent) => {
       events.push(event)
       return publish(event)
     }
+    yield* Spills.write(spills, store, unwritten, tell)
     const { live } = state
     const repairs = Live.update(live)
     let sending = Live.prepare(live)
@@ -515,6 +565,8 @@ export const make = Effect.fnUntraced(function*<
       settings,
       memory: state.memory,
       report: Stage.noReport,
+      payload: () => Live.payloadOf(live, sending),
+      locate,
       ready: null
     }
     const decide = isRepeated ? Effect.succeed(pass) : stage(pass)
@@ -531,10 +583,14 @@ export const make = Effect.fnUntraced(function*<
     const boundary = commit(state, before, { ...after, memory: events.reduce(remember, after.memory) })
     if (boundary !== undefined) {
       yield* tell(boundary)
+      yield* spill(state.decisions.slice(before.decisions.length), tell)
       sending = Live.prepare(live)
     }
+    // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
+    const isBoundary = state.memory.generation !== state.sent
+    state.sent = state.memory.generation
     const changed = Live.send(live, sending)
-    const prefixChanged = changed === undefined ? null : causeOf(changed, boundary !== undefined)
+    const prefixChanged = changed === undefined ? null : causeOf(changed, isBoundary)
     if (changed !== undefined && prefixChanged !== null) {
       yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: changed.seq })
     }
@@ -543,7 +599,7 @@ export const make = Effect.fnUntraced(function*<
       transcript: state.transcript,
       settings,
       room: budget.total - budget.overhead - price,
-      isBoundary: boundary !== undefined,
+      isBoundary,
       level: state.memory.level,
       generation: state.memory.generation,
       counts: () => Decision.counts(state.index),
@@ -556,7 +612,10 @@ export const make = Effect.fnUntraced(function*<
     state.reading = reading
     state.budget = budget
     const request: Request = {
-      prompt: Prompt.fromMessages([...sending.messages, ...tail.messages]),
+      // The copy of a long history is what a request below the trigger costs: there is one, not two.
+      prompt: Prompt.fromMessages(
+        tail.messages.length === 0 ? sending.messages : sending.messages.concat(tail.messages)
+      ),
       stableLength: sending.messages.length,
       count: { tokens: count.tokens, kind: count.kind },
       generation: state.memory.generation,
@@ -591,16 +650,13 @@ export const make = Effect.fnUntraced(function*<
       Live.inherit(state.live, sent)
       yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
-    for (; next < incoming.length; next++) Transcript.append(state.transcript, incoming[next]!)
+    yield* take(incoming.slice(next))
   })
 
   const locked = Semaphore.withPermit(lock)
 
   return {
-    append: (input) =>
-      locked(Effect.map(messagesOf(input), (messages) => {
-        for (const message of messages) Transcript.append(state.transcript, message)
-      })),
+    append: (input) => locked(Effect.flatMap(messagesOf(input), take)),
     request: locked(Effect.suspend(() => build({}))),
     requestWith: (call) => locked(Effect.suspend(() => build(call))),
     sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
@@ -620,14 +676,21 @@ export const make = Effect.fnUntraced(function*<
       return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, asked, memory, meter, tail }))
     })),
     restore: (saved) =>
-      locked(Effect.map(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) => {
+      locked(Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) => {
         const transcript = Transcript.make(estimator.price)
         for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
         const { asked, decisions, memory, meter, tail } = decoded
         state = { ...fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail), asked }
+        spills = Spills.make()
+        Spills.add(spills, store, transcript, decisions)
+        const capped = capFrom(0)
+        // What was cut only now makes another request than the one that was asked for last.
+        if (capped.length > 0) state.asked = null
+        return tellCapped(capped)
       })),
     reset: locked(Effect.sync(() => {
       state = fresh(Transcript.make(estimator.price), rules)
+      spills = Spills.make()
     })),
     status: locked(Effect.sync(() => ({
       entries: state.transcript.entries.length,

@@ -68,20 +68,30 @@ export const Prune = Schema.TaggedStruct("Prune", {
 })
 
 /**
- * A tool result that was cut to `bytes` bytes (UTF-8) when it came in.
+ * A tool result that was cut to `bytes` bytes (UTF-8) when it came in. `locator` names the place of the full text.
  *
  * @category models
  * @since 0.1.0
  */
-export const Cap = Schema.TaggedStruct("Cap", { seq: Schema.Natural, at: Schema.Natural, bytes: Schema.Natural })
+export const Cap = Schema.TaggedStruct("Cap", {
+  seq: Schema.Natural,
+  at: Schema.Natural,
+  bytes: Schema.Natural,
+  locator: Schema.optionalKey(Schema.String)
+})
 
 /**
- * A tool result whose whole content became `text`.
+ * A tool result whose whole content became `text`, in which `locator` names the place of the full text.
  *
  * @category models
  * @since 0.1.0
  */
-export const Clear = Schema.TaggedStruct("Clear", { seq: Schema.Natural, at: Schema.Natural, text: Schema.String })
+export const Clear = Schema.TaggedStruct("Clear", {
+  seq: Schema.Natural,
+  at: Schema.Natural,
+  text: Schema.String,
+  locator: Schema.optionalKey(Schema.String)
+})
 
 /**
  * An entry of the assistant that lost its reasoning, or the inputs of its calls, or both.
@@ -171,6 +181,36 @@ export type Remove = typeof Remove.Type
  * @since 0.1.0
  */
 export type Stub = typeof Stub.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Prune = typeof Prune.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Cap = typeof Cap.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Clear = typeof Clear.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Trim = typeof Trim.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Placeholder = typeof Placeholder.Type
 
 /**
  * @category models

@@ -113,7 +113,7 @@ const fit = Effect.fnUntraced(function*(pass: Stage.Pass, draft: Draft.Writable,
   const { limit } = pass.sizes
   const floor = draft.price
   if (draft.price > limit && Rung.fit.run._tag === "propose") {
-    Climb.propose(draft, Rung.fit.run.propose, levels, { price: limit, entries: Infinity })
+    Climb.propose(draft, Rung.fit.run, levels, { price: limit, entries: Infinity })
   }
   const count = draft.edits.length
   if (draft.price <= limit) return commit(pass, draft, count, { floor })

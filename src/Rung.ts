@@ -8,12 +8,16 @@
  *
  * @since 0.1.0
  */
+import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type * as Decision from "./Decision.ts"
 import * as Alter from "./internal/alter.ts"
 import * as Climb from "./internal/climb.ts"
 import type * as DraftInternal from "./internal/draft.ts"
 import * as Protection from "./internal/protection.ts"
+import * as Reasoning from "./internal/reasoning.ts"
+import * as Text from "./internal/text.ts"
 import type * as Stage from "./Stage.ts"
 import * as ToolResult from "./ToolResult.ts"
 import type * as Transcript from "./Transcript.ts"
@@ -38,14 +42,24 @@ export interface Propose {
 }
 
 /**
+ * A proposer, and whether all that it proposes is applied, or only as much as it takes to reach the target.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Proposer {
+  readonly _tag: "propose"
+  readonly propose: Propose
+  readonly isWhole: boolean
+}
+
+/**
  * @category models
  * @since 0.1.0
  */
 export interface Rung<out E = never, out R = never> {
   readonly name: string
-  readonly run:
-    | { readonly _tag: "propose"; readonly propose: Propose }
-    | { readonly _tag: "stage"; readonly stage: Stage.Stage<E, R> }
+  readonly run: Proposer | { readonly _tag: "stage"; readonly stage: Stage.Stage<E, R> }
 }
 
 /**
@@ -79,12 +93,15 @@ export const make = <E, R>(name: string, stage: Stage.Stage<E, R>): Rung<E, R> =
 })
 
 /**
- * Makes a rung of a proposer.
+ * Makes a rung of a proposer. With `isWhole` it is not stopped at the target: once begun, all of it is applied.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const propose = (name: string, propose: Propose): Rung => ({ name, run: { _tag: "propose", propose } })
+export const propose = (name: string, propose: Propose, options: { readonly isWhole?: boolean } = {}): Rung => ({
+  name,
+  run: { _tag: "propose", propose, isWhole: options.isWhole ?? false }
+})
 
 /**
  * Runs a rung alone: until the view is at most the target of the budget, or the rung has nothing more to propose.
@@ -130,7 +147,7 @@ export const truncateToolResults = (options: { readonly fraction: number }): Run
 /** The decision to truncate a result, unless it is pinned, exempt, or short enough. */
 const truncation = (draft: Draft, entry: Transcript.Entry | undefined): Decision.Truncate | undefined => {
   if (entry === undefined || entry.pinned) return undefined
-  const cut = ToolResult.cutOf(draft.settings, draft.transcript, entry)
+  const cut = ToolResult.cutOf(draft.settings, draft.transcript, entry, draft.locate)
   return cut === undefined ? undefined : { _tag: "Truncate", seq: entry.seq, at: draft.at, ...cut }
 }
 
@@ -232,7 +249,10 @@ export const lastResort = (options: { readonly relax: number }): Rung =>
  */
 export const fit: Rung = propose("fit", function*(draft) {
   yield* removeAndStub(draft, 0)
-  const whole = draft.items.filter((item) => item?.entry?.kind === "result" && item.state === "kept")
+  // What was pruned or capped keeps enough to be cut further.
+  const whole = draft.items.filter((item) =>
+    item?.entry?.kind === "result" && item.state !== "truncated" && item.state !== "cleared"
+  )
   // The sort is stable: of equals the one that stands first in the view is the older.
   whole.sort((a, b) => b!.price - a!.price)
   for (const item of whole) {
@@ -240,3 +260,244 @@ export const fit: Rung = propose("fit", function*(draft) {
     if (decision !== undefined) yield decision
   }
 })
+
+const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
+  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
+
+const count = (example: number) =>
+  Schema.Int.check(
+    Schema.isGreaterThanOrEqualTo(0, { message: `write a whole number, 0 or more, for example ${example}` })
+  )
+
+/** A result, and its place in the view. */
+interface Result {
+  readonly entry: Transcript.Entry
+  readonly at: number
+}
+
+/** The results in the view that a rung may shorten, in their order: no pinned ones and none of an exempt tool. */
+const shortenable = (draft: Draft, exclude: ReadonlyArray<string> = []): ReadonlyArray<Result> => {
+  const results: Array<Result> = []
+  for (let at = 0; at < draft.items.length; at++) {
+    const entry = draft.items[at]?.entry
+    if (entry === undefined || entry.kind !== "result" || entry.pinned) continue
+    if (draft.settings.exemptTools.includes(entry.tool) || exclude.includes(entry.tool)) continue
+    results.push({ entry, at })
+  }
+  return results
+}
+
+const resultOf = (message: Prompt.Message): Prompt.ToolResultPart | undefined =>
+  message.role === "tool" ? message.content.find((part) => part.type === "tool-result") : undefined
+
+/** The groups with a result in the view, newest last. */
+const groupsOf = (draft: Draft): ReadonlyArray<number> => {
+  const groups = new Set<number>()
+  for (const item of draft.items) if (item?.entry?.kind === "result") groups.add(item.group)
+  return [...groups]
+}
+
+/** The last `count` of a list; none for 0, where a negative index would mean all. */
+const last = <A>(list: ReadonlyArray<A>, count: number): ReadonlyArray<A> =>
+  list.slice(list.length - Math.min(count, list.length))
+
+/**
+ * How {@link pruneToolResults} goes about it: see `ToolResult.PruneOptions`. `keepNewest` groups at the end stay, since
+ * the model is about to read them; `stopAtTarget` leaves the rest alone once the target is reached.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PruneToolResults = Schema.Struct({
+  ...ToolResult.pruneFields,
+  keepNewest: key(count(1), 1),
+  stopAtTarget: key(Schema.Boolean, true)
+}).check(ToolResult.pruneCheck)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type PruneToolResults = typeof PruneToolResults.Type
+
+/**
+ * Prunes the middle of long tool results, oldest first.
+ *
+ * **Details**
+ *
+ * Pinned entries and exempt tools stay. The marker names no place: the texts that are kept say what was asked.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const pruneToolResults = (options: Partial<PruneToolResults> = {}): Rung => {
+  const { headChars, keepNewest = 1, stopAtTarget = true, tailChars, thresholdChars } = {
+    ...ToolResult.pruneDefaults,
+    ...options
+  }
+  return propose("prune", function*(draft) {
+    const newest = new Set(last(groupsOf(draft), keepNewest))
+    for (const { entry } of shortenable(draft)) {
+      const part = newest.has(entry.group) ? undefined : resultOf(entry.message)
+      if (part === undefined || Text.sizeOfResult(part) <= thresholdChars) continue
+      yield { _tag: "Prune", seq: entry.seq, at: draft.at, head: headChars, tail: tailChars }
+    }
+  }, { isWhole: !stopAtTarget })
+}
+
+/** The decision that leaves a sentence in the place of a result. */
+const clearing = (draft: Draft, entry: Transcript.Entry, what: string): Decision.Clear => {
+  const locator = draft.locate(entry)
+  const made = { _tag: "Clear", seq: entry.seq, at: draft.at } as const
+  return locator === undefined
+    ? { ...made, text: `[${what}]` }
+    : { ...made, text: `[${what}; read ${locator} for the full result]`, locator }
+}
+
+/**
+ * How {@link clearToolResults} goes about it: the newest `keep` results and those of the tools in `exclude` stay; with
+ * `clearInputs` a call loses its inputs too once all its results are cleared.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const ClearToolResults = Schema.Struct({
+  keep: key(count(3), 3),
+  exclude: key(Schema.Array(Schema.String), []),
+  clearInputs: key(Schema.Boolean, false)
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type ClearToolResults = typeof ClearToolResults.Type
+
+/**
+ * Leaves a sentence in the place of old tool results, oldest first, as Anthropic's context editing does
+ * (`clear_tool_uses`). Pinned entries and exempt tools stay.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const clearToolResults = (options: Partial<ClearToolResults> = {}): Rung => {
+  const { clearInputs = false, exclude = [], keep = 3 } = options
+  return propose("clear", function*(draft) {
+    const results = draft.items.filter((item) => item?.entry?.kind === "result")
+    const newest = new Set(last(results, keep).map((item) => item?.seq))
+    const whole = wholeResults(draft)
+    for (const { at, entry } of shortenable(draft, exclude)) {
+      if (newest.has(entry.seq)) continue
+      yield clearing(draft, entry, "old tool result left out")
+      const caller = draft.transcript.entries[entry.group]
+      if (!clearInputs || caller === undefined || caller.pinned || draft.items[at]?.state !== "cleared") continue
+      const left = (whole.get(entry.group) ?? 1) - 1
+      whole.set(entry.group, left)
+      if (left === 0) yield { _tag: "Trim", seq: entry.group, at: draft.at, reasoning: false, inputs: true }
+    }
+  })
+}
+
+/** How many calls of each group have no cleared result in the view, those without a result among them. */
+const wholeResults = (draft: Draft): Map<number, number> => {
+  const whole = new Map<number, number>()
+  for (const item of draft.items) {
+    const entry = item?.entry
+    if (entry === undefined) continue
+    if (entry.calls.length > 0) whole.set(entry.seq, entry.calls.length)
+    else if (item?.state === "cleared") whole.set(entry.group, (whole.get(entry.group) ?? 0) - 1)
+  }
+  return whole
+}
+
+/**
+ * How {@link dedupeReads} goes about it: the name of the tool, and the key of the input that says what is read, such as a
+ * path.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const DedupeReads = Schema.Struct({ tool: Schema.NonEmptyString, key: Schema.NonEmptyString })
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type DedupeReads = typeof DedupeReads.Type
+
+/** What a call of a result was asked for under a key, as JSON; `undefined` when it does not say. */
+const askedFor = (draft: Draft, entry: Transcript.Entry, name: string): string | undefined => {
+  const { answers } = entry
+  const message = answers === undefined ? undefined : draft.transcript.entries[answers.seq]?.message
+  if (answers === undefined || message?.role !== "assistant") return undefined
+  const calls = message.content.filter((part) => part.type === "tool-call" && !part.providerExecuted)
+  const call = calls[answers.index]
+  const params: unknown = call?.type === "tool-call" ? call.params : undefined
+  if (typeof params !== "object" || params === null || !Object.hasOwn(params, name)) return undefined
+  // An object, with the key among its own: `hasOwn` does not narrow.
+  return JSON.stringify((params as { readonly [key: string]: unknown })[name])
+}
+
+/**
+ * Of several results of one tool that were asked for the same thing, leaves only the newest whole. A failed result is no
+ * read: it neither goes nor makes another go. Pinned entries and exempt tools stay.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const dedupeReads = (options: DedupeReads): Rung =>
+  propose("dedupe", function*(draft) {
+    const reads = shortenable(draft).filter(({ entry }) =>
+      entry.tool === options.tool && resultOf(entry.message)?.isFailure === false
+    )
+    const newest = new Map<string, number>()
+    for (const { entry } of reads) {
+      const asked = askedFor(draft, entry, options.key)
+      if (asked !== undefined) newest.set(asked, entry.seq)
+    }
+    for (const { entry } of reads) {
+      const asked = askedFor(draft, entry, options.key)
+      if (asked === undefined || newest.get(asked) === entry.seq) continue
+      yield clearing(draft, entry, "older result left out: the same was read again below")
+    }
+  })
+
+/**
+ * How {@link clearReasoning} goes about it: the newest `keepTurns` turns keep their reasoning. A turn begins with a human
+ * message.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const ClearReasoning = Schema.Struct({ keepTurns: key(count(1), 1) })
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type ClearReasoning = typeof ClearReasoning.Type
+
+/**
+ * Drops the reasoning of old turns, oldest first, each part whole: what a provider signed is sent back as it was or not at
+ * all. Pinned entries keep theirs, and so does the entry that a tool turn in progress needs it of.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung => {
+  const { keepTurns = 1 } = options
+  return propose("clear-reasoning", function*(draft) {
+    const humans = draft.items.filter((item) => item?.entry?.human === true).map((item) => item!.seq)
+    const kept = last(humans, keepTurns)
+    const edge = humans.length < keepTurns ? -1 : kept[0] ?? Infinity
+    const needed = Reasoning.neededBy(draft.transcript)
+    for (const item of draft.items) {
+      const entry = item?.entry
+      if (item === undefined || entry === undefined || entry.pinned || entry.seq >= edge || entry.seq === needed) {
+        continue
+      }
+      if (!Reasoning.has(item.message)) continue
+      yield { _tag: "Trim", seq: entry.seq, at: draft.at, reasoning: true, inputs: false }
+    }
+  })
+}

@@ -14,7 +14,9 @@ import * as Schema from "effect/Schema"
 import * as Budget from "./Budget.ts"
 import * as CompactionEvent from "./CompactionEvent.ts"
 import * as Estimator from "./Estimator.ts"
+import * as PayloadInternal from "./internal/payload.ts"
 import * as Settings from "./Settings.ts"
+import * as SpillStore from "./SpillStore.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as View from "./View.ts"
 
@@ -114,6 +116,8 @@ export interface Report {
  *   its system entries and of what is not in the view, in tokens.
  * - `budget`: in the provider's tokens, as `count` is. `sizes`: the same in prices, for the arithmetic of the ladder;
  *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
+ * - `payload`: what the view `before` carries; measured when it is asked for.
+ * - `locate`: where the full text of a result that is shortened will lie.
  * - `ready`: a checkpoint that was made beside the session and waits for a boundary.
  *
  * @category models
@@ -131,8 +135,18 @@ export interface Pass {
   readonly settings: Settings.Settings
   readonly memory: PassMemory
   readonly report: Report
+  readonly payload: () => Payload
+  readonly locate: SpillStore.Locate
   readonly ready: Ready | null
 }
+
+/**
+ * What a request carries: how many images, files and other media, and how many bytes, without the frame around them.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Payload = PayloadInternal.Payload
 
 /**
  * A checkpoint that may be absorbed in this pass: its entry in the transcript, and the entries it stands for.
@@ -154,7 +168,8 @@ export const noReport: Report = { level: 0, floor: null, target: null, infeasibl
  *
  * **Details**
  *
- * The budget follows from the settings; `budget` names it, in tokens. Prices come from the `Estimator`.
+ * The budget follows from the settings; `budget` names it, in tokens. Prices come from the `Estimator`, places for full
+ * texts from the `SpillStore`; nothing is written there, that is done by the manager that takes the decisions.
  *
  * @category constructors
  * @since 0.1.0
@@ -165,6 +180,7 @@ export const fromPrompt = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Pass, Schema.SchemaError> {
   const settings = yield* Settings.decode(options?.settings ?? {})
   const estimator = yield* Estimator.Estimator
+  const store = yield* SpillStore.SpillStore
   const view = View.fromPrompt(prompt, estimator.price)
   const budget = Budget.resolve(settings, options?.budget)
   return {
@@ -179,6 +195,8 @@ export const fromPrompt = Effect.fnUntraced(function*(
     settings,
     memory: noMemory,
     report: noReport,
+    payload: () => PayloadInternal.sum(view.items.map((item) => item.message)),
+    locate: SpillStore.locateIn(store),
     ready: null
   }
 })

@@ -9,17 +9,29 @@ import { fileURLToPath } from "node:url"
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
   { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
-  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget", "ModelTable"] },
+  // A ladder asks the spill store where a text will lie, as it asks the estimator what a message costs.
+  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget", "ModelTable", "SpillStore"] },
   {
     name: "decide",
-    files: ["Stage", "Rung", "RungKind", "Ladder", "Gate", "Guard", "ToolResult", "Checkpoint", "CompactionEvent"]
+    files: [
+      "Stage",
+      "Rung",
+      "RungKind",
+      "Ladder",
+      "Gate",
+      "Guard",
+      "ToolResult",
+      "Media",
+      "Reasoning",
+      "Checkpoint",
+      "CompactionEvent"
+    ]
   },
   {
     name: "session",
     files: [
       "ContextManager",
       "Summarizer",
-      "SpillStore",
       "SessionLog",
       "SessionStore",
       "Tail",

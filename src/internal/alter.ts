@@ -47,7 +47,7 @@ const alterText = (message: Prompt.Message, alteration: TextAlteration): Prompt.
     case "Prune":
       return withResult(message, (part) => Text.pruneResult(part, alteration))
     case "Cap":
-      return withResult(message, (part) => Text.capResult(part, alteration.bytes))
+      return withResult(message, (part) => Text.capResult(part, alteration))
     case "Clear":
       return withResult(message, (part) => Text.clearResult(part, alteration.text))
   }

@@ -12,9 +12,13 @@ export interface Climbed {
 }
 
 /** Runs the proposer of a rung until the draft is where it should come to or there is nothing more to propose. */
-export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number, aim: Draft.Aim): void => {
+export const propose = (draft: Draft.Writable, rung: Rung.Proposer, level: number, aim: Draft.Aim): void => {
   if (Draft.reaches(draft, aim)) return
-  for (const decision of rung(draft)) {
+  for (const decision of rung.propose(draft)) {
+    if (rung.isWhole) {
+      Draft.apply(draft, level, decision, true)
+      continue
+    }
     if (Draft.reaches(draft, aim)) return
     // An entry that stays an entry brings nothing nearer once only their number is too large.
     if (draft.price > aim.price || decision._tag === "Remove") Draft.apply(draft, level, decision)
@@ -23,10 +27,16 @@ export const propose = (draft: Draft.Writable, rung: Rung.Propose, level: number
 
 /** Takes over what an effectful rung decided: the decisions it added to the view it was given. */
 const adopt = (draft: Draft.Writable, level: number, view: View.View): Draft.Writable => {
-  const next = Draft.make(view, draft.settings)
+  const next = Draft.make(view, draft.settings, draft.locate)
   const known = draft.base.decisions.length + draft.edits.length
   const { entries, price } = next
-  const edits = view.decisions.slice(known).map((decision) => ({ level, decision, price, entries }))
+  const edits = view.decisions.slice(known).map((decision) => ({
+    level,
+    isPartOfWhole: true,
+    decision,
+    price,
+    entries
+  }))
   return { ...next, base: draft.base, edits: [...draft.edits, ...edits] }
 }
 
@@ -40,11 +50,11 @@ export const stage = <E, R>(
   rungs: ReadonlyArray<Rung.Rung<E, R>>
 ): (pass: Stage.Pass, aim: Draft.Aim) => Effect.Effect<Climbed, E, R> =>
   Effect.fnUntraced(function*(pass, aim) {
-    let draft = Draft.make(pass.view, pass.settings)
+    let draft = Draft.make(pass.view, pass.settings, pass.locate)
     for (let at = 0; at < rungs.length && !Draft.reaches(draft, aim); at++) {
       const { run } = rungs[at]!
       if (run._tag === "propose") {
-        propose(draft, run.propose, at + 1, aim)
+        propose(draft, run, at + 1, aim)
         continue
       }
       const view = Draft.toView(draft, draft.edits.length)

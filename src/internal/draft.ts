@@ -1,5 +1,6 @@
 import * as Decision from "../Decision.ts"
 import type * as Settings from "../Settings.ts"
+import type * as SpillStore from "../SpillStore.ts"
 import type * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Alter from "./alter.ts"
@@ -12,6 +13,8 @@ import * as Alter from "./alter.ts"
 export interface Draft {
   readonly transcript: Transcript.Transcript
   readonly settings: Settings.Settings
+  /** Where the full text of a result will lie, for a decision that shortens it. */
+  readonly locate: SpillStore.Locate
   /** The length of the transcript: what decisions taken now carry as `at`. */
   readonly at: number
   readonly items: ReadonlyArray<View.Item | undefined>
@@ -26,9 +29,10 @@ export interface Aim {
   readonly entries: number
 }
 
-/** One edit of a pass: the rung it came from, and what the view is after it. */
+/** One edit of a pass: the rung it came from, whether all edits of that rung are made or none, and what the view is after it. */
 interface Edit extends Aim {
   readonly level: number
+  readonly isPartOfWhole: boolean
   readonly decision: Decision.Decision
 }
 
@@ -49,9 +53,10 @@ const positionsOf = (view: View.View): Int32Array => {
   return positions
 }
 
-export const make = (view: View.View, settings: Settings.Settings): Writable => ({
+export const make = (view: View.View, settings: Settings.Settings, locate: SpillStore.Locate): Writable => ({
   transcript: view.transcript,
   settings,
+  locate,
   at: view.length,
   base: view,
   items: view.items.slice(),
@@ -65,12 +70,12 @@ export const make = (view: View.View, settings: Settings.Settings): Writable => 
 export const reaches = (self: Aim, aim: Aim): boolean => self.price <= aim.price && self.entries <= aim.entries
 
 /** Applies a candidate; one that does not lower the price of its entry, or whose entry is not there, changes nothing. */
-export const apply = (self: Writable, level: number, decision: Decision.Edit): void => {
+export const apply = (self: Writable, level: number, decision: Decision.Edit, isPartOfWhole = false): void => {
   if (decision._tag === "Remove") {
     const whole = wholeUnits(self, decision)
     if (whole.seqs.length === 0) return
     for (const seq of whole.seqs) remove(self, seq)
-    self.edits.push({ level, decision: whole, price: self.price, entries: self.entries })
+    self.edits.push({ level, isPartOfWhole, decision: whole, price: self.price, entries: self.entries })
     return
   } else {
     const position = self.positions[decision.seq] ?? -1
@@ -81,7 +86,7 @@ export const apply = (self: Writable, level: number, decision: Decision.Edit): v
     self.items[position] = altered
     self.price += altered.price - item.price
   }
-  self.edits.push({ level, decision, price: self.price, entries: self.entries })
+  self.edits.push({ level, isPartOfWhole, decision, price: self.price, entries: self.entries })
 }
 
 /**
@@ -141,5 +146,9 @@ export const levelOf = (self: Writable, count: number): number => count === 0 ? 
 export const editsTo = (self: Writable, price: number): number => {
   if (self.base.price <= price) return 0
   const reached = self.edits.findIndex((edit) => edit.price <= price)
-  return reached < 0 ? self.edits.length : reached + 1
+  if (reached < 0) return self.edits.length
+  const { isPartOfWhole, level } = self.edits[reached]!
+  let count = reached + 1
+  if (isPartOfWhole) { while (self.edits[count]?.level === level) count++ }
+  return count
 }

@@ -5,6 +5,7 @@ import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 import * as Alter from "./alter.ts"
+import * as Payload from "./payload.ts"
 import { sameMessage } from "./sameMessage.ts"
 import * as WireSend from "./wireSend.ts"
 
@@ -32,6 +33,9 @@ export interface Live {
   readonly seqs: Array<number>
   price: number
   entries: number
+  /** What the first `weighed` of the final messages carry. */
+  payload: Payload.Payload
+  weighed: number
   /** The items from the anchor on. */
   region: ReadonlyArray<View.Item>
   regionPrice: number
@@ -60,6 +64,8 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   seqs: [],
   price: 0,
   entries: 0,
+  payload: Payload.nothing,
+  weighed: 0,
   region: [],
   regionPrice: 0,
   sent: [],
@@ -75,6 +81,8 @@ const restart = (self: Live): void => {
   self.seqs.length = 0
   self.price = 0
   self.entries = 0
+  self.payload = Payload.nothing
+  self.weighed = 0
   self.sure = 0
 }
 
@@ -262,6 +270,15 @@ const paired = (self: Live, sending: Sending, running: number): Sending => {
     final: 0,
     opened
   }
+}
+
+/** What a request carries. Each message is weighed once: what was final before is in the running total. */
+export const payloadOf = (self: Live, sending: Sending): Payload.Payload => {
+  const front = sending.final - self.messages.length
+  self.payload = Payload.add(self.payload, Payload.sum(self.messages.slice(self.weighed)))
+  self.weighed = self.messages.length
+  const rest = Payload.sum([...sending.messages.slice(0, front), ...sending.messages.slice(sending.final)])
+  return Payload.add(self.payload, rest)
 }
 
 /** The region with a synthetic result for each call that is still running: no provider accepts a call left open. */

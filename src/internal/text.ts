@@ -118,7 +118,7 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff
 
 /** The cut at `at`, moved one unit earlier where it would split a surrogate pair. */
-const safeCut = (text: string, at: number): number =>
+export const safeCut = (text: string, at: number): number =>
   at > 0 && at < text.length && isHigh(text.charCodeAt(at - 1)) && isLow(text.charCodeAt(at)) ? at - 1 : at
 
 const thousands = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ",")
@@ -169,20 +169,27 @@ export const clearResult = (part: Prompt.ToolResultPart, text: string): Prompt.T
     options: withoutItemReference(part.options)
   })
 
-/** The assistant's message without its reasoning, or with the inputs of its calls emptied. */
+/**
+ * The assistant's message without its reasoning, or with the inputs of its calls emptied. What followed the reasoning as
+ * an item of the provider's loses its reference too: such an item is refused without its reasoning.
+ */
 export const trimMessage = (
   message: Prompt.Message,
   trim: { readonly reasoning: boolean; readonly inputs: boolean }
 ): Prompt.Message => {
   if (message.role !== "assistant") return message
   const content: Array<Prompt.AssistantMessagePart> = []
+  let loses = false
   for (const part of message.content) {
-    if (part.type === "reasoning" && trim.reasoning) continue
-    if (part.type === "tool-call" && trim.inputs) {
-      content.push(Prompt.makePart("tool-call", { ...part, params: {}, options: withoutItemReference(part.options) }))
-    } else {
-      content.push(part)
+    if (part.type === "reasoning" && trim.reasoning) {
+      loses = true
+      continue
     }
+    const empty = part.type === "tool-call" && trim.inputs
+    const options = empty || loses ? withoutItemReference(part.options) : part.options
+    // A copy of the part, of its own type, with other options; the union of the parts loses that.
+    const kept = options === part.options ? part : { ...part, options } as Prompt.AssistantMessagePart
+    content.push(empty && kept.type === "tool-call" ? { ...kept, params: {} } : kept)
   }
   return Prompt.makeMessage("assistant", { content, options: message.options })
 }
@@ -206,6 +213,19 @@ export const codePoints = (text: string): number => {
     at += isHigh(text.charCodeAt(at)) && isLow(text.charCodeAt(at + 1)) ? 2 : 1
   }
   return count
+}
+
+/** The code points of the text blocks. */
+export const sizeOfBlocks = (blocks: ReadonlyArray<Block>): number => {
+  let size = 0
+  for (const block of blocks) if (isText(block)) size += codePoints(block.text)
+  return size
+}
+
+/** The code points of the text of a result, block by block: halves of a pair are not joined across blocks. */
+export const sizeOfResult = (part: Prompt.ToolResultPart): number => {
+  const blocks = part.modelOutput ?? blocksOf(part.result)
+  return blocks === undefined ? codePoints(ofResult(part)) : sizeOfBlocks(blocks)
 }
 
 /** How many code points of a text are kept. */
@@ -303,9 +323,10 @@ const prefixOf = (text: string, bytes: number): string => {
   return text.slice(0, at)
 }
 
-const capMarker = (bytes: number): string =>
-  `\n\n[tool result cut: it had ${thousands(bytes)} bytes. Ask for a narrower part of it; do not repeat a call that`
-  + " changes state.]"
+const capMarker = (bytes: number, locator?: string): string =>
+  `\n\n[tool result cut: it had ${thousands(bytes)} bytes. `
+  + (locator === undefined ? "" : `Read ${locator} for the full result. `)
+  + "Ask for a narrower part of it; do not repeat a call that changes state.]"
 
 /** The smallest cap that can be asked for: it must hold the marker with the largest number. */
 export const capMinimum = bytesOf(capMarker(Number.MAX_SAFE_INTEGER))
@@ -313,10 +334,18 @@ export const capMinimum = bytesOf(capMarker(Number.MAX_SAFE_INTEGER))
 /** The bytes of the text of a result. */
 export const resultBytes = (part: Prompt.ToolResultPart): number => bytesOf(ofResult(part))
 
-const capBlocks = <A extends Block>(blocks: ReadonlyArray<A>, bytes: number): ReadonlyArray<A> => {
+/** What a result is cut to when it comes in: so many bytes, and the place of the full text. */
+export interface Cap {
+  readonly bytes: number
+  readonly locator?: string
+}
+
+const capBlocks = <A extends Block>(blocks: ReadonlyArray<A>, { bytes, locator }: Cap): ReadonlyArray<A> => {
   const total = bytesOf(textOfBlocks(blocks))
   if (total <= bytes) return blocks
-  const marker = capMarker(total)
+  const located = capMarker(total, locator)
+  // A cap that is too small for a long place goes without it.
+  const marker = bytesOf(located) <= bytes ? located : capMarker(total)
   let left = bytes - bytesOf(marker)
   let isCut = false
   const out: Array<A> = []
@@ -333,9 +362,9 @@ const capBlocks = <A extends Block>(blocks: ReadonlyArray<A>, bytes: number): Re
   return out
 }
 
-/** The result cut to `bytes` bytes of text, the marker included; text blocks behind the cut are dropped. */
-export const capResult = (part: Prompt.ToolResultPart, bytes: number): Prompt.ToolResultPart =>
-  overBlocks(part, (blocks) => capBlocks(blocks, bytes))
+/** The result cut to so many bytes of text, the marker included; text blocks behind the cut are dropped. */
+export const capResult = (part: Prompt.ToolResultPart, cap: Cap): Prompt.ToolResultPart =>
+  overBlocks(part, (blocks) => capBlocks(blocks, cap))
 
 const mediaWord = (mediaType: string): string => `[left out: ${mediaType}]`
 
@@ -349,6 +378,14 @@ const wordOf = (block: Block): string | undefined => {
 export const withoutMedia = (message: Prompt.Message): Prompt.Message => {
   if (message.role === "user") {
     return Prompt.makeMessage("user", {
+      content: message.content.map((part) =>
+        part.type === "file" ? Prompt.makePart("text", { text: mediaWord(part.mediaType) }) : part
+      ),
+      options: message.options
+    })
+  }
+  if (message.role === "assistant") {
+    return Prompt.makeMessage("assistant", {
       content: message.content.map((part) =>
         part.type === "file" ? Prompt.makePart("text", { text: mediaWord(part.mediaType) }) : part
       ),

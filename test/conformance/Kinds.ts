@@ -2,9 +2,10 @@ import * as Effect from "effect/Effect"
 import { isObject, type Kind, type Outcome } from "./Case.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Meter from "./Meter.ts"
+import * as Prune from "./Prune.ts"
 
 /** Every kind of case file there is. */
-export const all: ReadonlyArray<Kind> = [Ladder.kind, Meter.kind]
+export const all: ReadonlyArray<Kind> = [Ladder.kind, Meter.kind, Prune.kind]
 
 /** Runs the cases of a file, one of a kind or several under keys of their own; none when no kind knows it. */
 export const run = (file: unknown): Effect.Effect<ReadonlyArray<Outcome>> => {
