@@ -512,7 +512,7 @@ export const make = Effect.fnUntraced(function*<
 
   /** Writes the texts that new decisions point at. */
   const spill = (decisions: ReadonlyArray<Decision.Decision>, tell: typeof publish) =>
-    Spills.write(spills, store, Spills.add(spills, store, state.transcript, decisions), tell)
+    Spills.write(spills, store, Spills.add(spills, store, state.transcript, state.index, decisions), tell)
 
   /** Takes in messages. Whatever is to be told or written comes after the last: an interruption leaves none of them out. */
   const take = Effect.fnUntraced(function*(messages: ReadonlyArray<Prompt.Message>) {
@@ -648,6 +648,8 @@ export const make = Effect.fnUntraced(function*<
       const meter = { ...state.meter, anchor: null, inFlight: null }
       state = fresh(kept, rules, decisions, { ...state.memory, streak: 0, holders: null }, meter, state.tail)
       Live.inherit(state.live, sent)
+      // A removal that was dropped brings back what it hid.
+      Spills.add(spills, store, kept, state.index, decisions)
       yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
     yield* take(incoming.slice(next))
@@ -682,7 +684,7 @@ export const make = Effect.fnUntraced(function*<
         const { asked, decisions, memory, meter, tail } = decoded
         state = { ...fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail), asked }
         spills = Spills.make()
-        Spills.add(spills, store, transcript, decisions)
+        Spills.add(spills, store, transcript, state.index, decisions)
         const capped = capFrom(0)
         // What was cut only now makes another request than the one that was asked for last.
         if (capped.length > 0) state.asked = null

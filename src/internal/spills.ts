@@ -17,16 +17,20 @@ export interface Spills {
 
 export const make = (): Spills => ({ pending: new Map(), written: new Set() })
 
-/** Takes note of the texts that decisions point at, and returns the keys of those that are new. */
+/**
+ * Takes note of the texts that decisions point at, and returns the keys of those that are new. A result that has left the
+ * view points at nothing.
+ */
 export const add = (
   self: Spills,
   store: SpillStore.Service,
   transcript: Transcript.Transcript,
+  index: Decision.Index,
   decisions: ReadonlyArray<Decision.Decision>
 ): ReadonlyArray<string> => {
   const keys: Array<string> = []
   for (const decision of decisions) {
-    if (!("locator" in decision) || decision.locator === undefined) continue
+    if (!("locator" in decision) || decision.locator === undefined || index.removed.has(decision.seq)) continue
     const entry = transcript.entries[decision.seq]
     // A session that had a store may be restored where there is none.
     if (entry === undefined || SpillStore.locateIn(store)(entry) === undefined) continue
