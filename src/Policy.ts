@@ -29,6 +29,7 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
@@ -93,7 +94,7 @@ export type InputOf<Kinds extends ReadonlyArray<RungKind.Any>> =
  * @since 0.1.0
  */
 export interface Options<out E, out R> {
-  readonly settings: Settings.Settings
+  readonly settings: Settings.Input
   readonly ladder: Ladder.Ladder<E, R>
   readonly pass: Stage.Stage<E | ContextManager.PassError, R>
 }
@@ -194,6 +195,10 @@ const annotate = (
   }
 }
 
+/** Settings as they are written, which is what a manager takes: a duration is the one value that is decoded. */
+const written = ({ summary, ...settings }: Settings.Settings): Settings.Input =>
+  summary === undefined ? settings : { ...settings, summary: { ...summary, timeout: Duration.toMillis(summary.timeout) } }
+
 /** Everything but the types: the kinds of a catalog are values, so what decodes is known only from the catalog. */
 const make = (kinds: ReadonlyArray<RungKind.Any>) => {
   const catalog = RungKind.catalog(...kinds)
@@ -215,7 +220,7 @@ const make = (kinds: ReadonlyArray<RungKind.Any>) => {
   const options = ({ ladder: specs, ...settings }: typeof schema.Type): Options<unknown, unknown> => {
     const built = catalog.build(specs)
     // The end of every ladder, what makes a view fit that no rung made fit, would still compact.
-    return { settings, ladder: built, pass: specs.length === 0 ? Effect.succeed : ContextManager.passOf(built) }
+    return { settings: written(settings), ladder: built, pass: specs.length === 0 ? Effect.succeed : ContextManager.passOf(built) }
   }
   return {
     Schema: schema,
@@ -303,6 +308,98 @@ export const contextSimple: Policy = { ...defaults, ladder: progressive }
  */
 export const contextSimpleHybrid: Policy = { ...contextSimple, meter: "hybrid" }
 
+/** Among the presets of systems to which a floor that is not reached is no error. */
+const neverAnError = 1_000_000_000
+
+/**
+ * The context editing of Anthropic's API, `clear_tool_uses_20250919` with its defaults: at 100,000 input tokens the old
+ * tool results become a placeholder, all but those of the newest 3 uses.
+ *
+ * **Details**
+ *
+ * - Models: the trigger (half of a budget of 200,000 tokens; with another `window` or `maxTokens` it moves along), `keep` 3,
+ *   a trigger that reads the tokens as the provider counts them. `clearAtLeast` is the `clear_at_least` of the API and off,
+ *   as there; a pass that does not reach it is then no error. `exclude_tools` is `exclude`, `clear_tool_inputs`
+ *   `clearInputs`, of the rung.
+ * - Does not model: a trigger by the number of tool uses, the clearing of thinking (add the rung `clearReasoning`), and
+ *   that the API clears all it may: the ladder stops a quarter of the way from the least possible to the trigger. The API
+ *   leaves what is over the window to fail; here the end of the ladder makes it fit.
+ *
+ * Source: the public documentation of context editing, and the types of `@anthropic-ai/sdk` 1.14.0.
+ *
+ * @category presets
+ * @since 0.1.0
+ */
+export const anthropicContextEditing: Policy = {
+  ...contextSimple,
+  notice: false,
+  meter: "hybrid",
+  provenanceGate: false,
+  compactThreshold: 0.5,
+  targetUsage: 0,
+  protectedToolResults: 3,
+  maxConsecutiveSkips: neverAnError,
+  ladder: [{ _tag: "clearToolResults", keep: 3, exclude: [], clearInputs: false }]
+}
+
+/**
+ * The prune of opencode: old tool output is left out, the newest stays, and a prune that frees less than 20,000 tokens is
+ * not made.
+ *
+ * **Details**
+ *
+ * - Models: the least gain of 20,000 tokens, refused without an error; the room of the longest answer kept free whole; a
+ *   trigger that reads the last usage.
+ * - Does not model: the protection of the newest 40,000 tokens of tool output and of two turns. The rung counts results: 86
+ *   of them are 40,000 tokens at 464 each, the mean of 2,709 recorded ones. Nor the schedule: opencode prunes after
+ *   every turn, here it is done when the threshold is reached. Nor its summary: what is over the budget after the prune is
+ *   made to fit by the end of the ladder.
+ *
+ * Source: `session/compaction.ts` of opencode.
+ *
+ * @category presets
+ * @since 0.1.0
+ */
+export const openCode: Policy = {
+  ...contextSimple,
+  notice: false,
+  meter: "actual",
+  outputReserve: 1,
+  clearAtLeast: 20_000,
+  maxConsecutiveSkips: neverAnError,
+  clearFloorWhenOverBudget: "override",
+  ladder: [{ _tag: "clearToolResults", keep: 86, exclude: ["skill"], clearInputs: false }]
+}
+
+/**
+ * The truncation of codex: tool outputs are cut to 10,000 tokens, from both ends.
+ *
+ * **Details**
+ *
+ * - Models: the size and the shape of a cut output, for every tool; the limit of 90 % of the window, whatever the answer
+ *   may take; a count of the last usage and the price of what came since.
+ * - Does not model: that codex cuts an output when it is recorded, whatever the window holds; here it is cut when the limit
+ *   is reached, which keeps more and changes the prefix. Nor its compaction, which is a summary: what is over the budget
+ *   after the cuts is made to fit by the end of the ladder.
+ *
+ * Source: `history.rs` and `compact.rs` of openai/codex.
+ *
+ * @category presets
+ * @since 0.1.0
+ */
+export const codex: Policy = {
+  ...contextSimple,
+  notice: false,
+  meter: "hybrid",
+  provenanceGate: false,
+  outputReserve: 0,
+  compactThreshold: 0.9,
+  protectedToolResults: 0,
+  shape: "headTail",
+  budgetTokens: 10_000,
+  ladder: [{ _tag: "truncateToolResults", fraction: 1 }]
+}
+
 /**
  * Removes the oldest calls with their results, and the oldest words of the assistant, and does nothing else.
  *
@@ -341,6 +438,9 @@ export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
 export const presets = {
   contextSimple,
   contextSimpleHybrid,
+  anthropicContextEditing,
+  openCode,
+  codex,
   slidingWindow,
   none
 } satisfies { readonly [name: string]: Policy }
@@ -367,3 +467,27 @@ export {
  * @since 0.1.0
  */
 export const decode: (input: unknown) => Effect.Effect<Policy, PolicyError> = builtIn.decode
+
+/**
+ * The options of a manager, to be given to `ContextManager.make` or `ContextManager.Service`.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const options = builtIn.options
+
+/**
+ * The pass of a manager by itself, as a stage.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const pass = builtIn.pass
+
+/**
+ * The JSON Schema (draft 2020-12) of a policy as it is written. Checks over several keys are not in it.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const jsonSchema = (): JsonSchema.JsonSchema => builtIn.jsonSchema

@@ -164,10 +164,26 @@ const remove = make("remove", { options: relaxed, build: Rung.remove })
 
 const lastResort = make("lastResort", { options: relaxed, build: Rung.lastResort })
 
+const pruneToolResults = make("pruneToolResults", { options: Rung.PruneToolResults, build: Rung.pruneToolResults })
+
+const clearToolResults = make("clearToolResults", { options: Rung.ClearToolResults, build: Rung.clearToolResults })
+
+const dedupeReads = make("dedupeReads", { options: Rung.DedupeReads, build: Rung.dedupeReads })
+
+const clearReasoning = make("clearReasoning", { options: Rung.ClearReasoning, build: Rung.clearReasoning })
+
 /**
  * The kinds of this library, each named after the constructor in `Rung` that it calls.
  *
  * @category constants
  * @since 0.1.0
  */
-export const builtIn = catalog(truncateToolResults, remove, lastResort)
+export const builtIn = catalog(
+  truncateToolResults,
+  remove,
+  lastResort,
+  pruneToolResults,
+  clearToolResults,
+  dedupeReads,
+  clearReasoning
+)

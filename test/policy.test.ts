@@ -1,0 +1,373 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as CompactionEvent from "effect-compaction/CompactionEvent"
+import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Decision from "effect-compaction/Decision"
+import type * as Gate from "effect-compaction/Gate"
+import type * as Guard from "effect-compaction/Guard"
+import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
+import * as Rung from "effect-compaction/Rung"
+import * as RungKind from "effect-compaction/RungKind"
+import type * as Settings from "effect-compaction/Settings"
+import type * as Stage from "effect-compaction/Stage"
+import * as Prompt from "effect/ai/Prompt"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import { readFileSync } from "node:fs"
+import { answers, assistant, calls, result, user, words } from "./core/conversation.ts"
+import { policySchema } from "./generate/policySchema.ts"
+
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8")
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+/** Compiles only for `true`: the check is made by the compiler. */
+const exactly = <_True extends true>() => {}
+
+class Leaked extends Schema.TaggedError<Leaked>("test/Leaked")("Leaked", {}) {}
+class Words extends Context.Service<Words, ReadonlyArray<string>>()("test/Words") {}
+
+/** Leaves out the results of one tool, and fails on what must not be seen at all. */
+const Redact = RungKind.make("test/redact", {
+  options: Schema.Struct({
+    tool: Schema.NonEmptyString,
+    strict: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
+  }),
+  build: ({ strict, tool }) =>
+    Rung.make(
+      "redact",
+      Effect.fnUntraced(function*(pass: Stage.Pass): Effect.fn.Return<Stage.Pass, Leaked, Words> {
+        const secrets = yield* Words
+        const leaks = pass.view.items.some(({ message }) =>
+          secrets.some((word) => JSON.stringify(message).includes(word))
+        )
+        if (strict && leaks) return yield* new Leaked()
+        return yield* Rung.stage(Rung.propose("redact", function*(draft) {
+          for (const item of draft.items) {
+            const entry = item?.entry
+            if (entry?.kind === "result" && entry.tool === tool) {
+              yield { _tag: "Truncate", seq: entry.seq, at: draft.at, k: 0, shape: "head" }
+            }
+          }
+        }))(pass)
+      })
+    )
+})
+
+const Own = Policy.withKinds(Redact)
+
+type StandardError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gate.TargetBelowOverhead
+
+describe("the types of a policy", () => {
+  it("hold exactly the errors and services of its kinds", () => {
+    const plain = Policy.options(Policy.codex)
+    exactly<Equal<typeof plain, Policy.Options<never, never>>>()
+    exactly<Equal<typeof plain.pass, Stage.Stage<StandardError>>>()
+    const own = Own.options({ ...Policy.codex, ladder: [{ _tag: "test/redact", tool: "vault", strict: true }] })
+    exactly<Equal<typeof own.pass, Stage.Stage<Leaked | StandardError, Words>>>()
+    exactly<Equal<typeof own.ladder, Ladder.Ladder<Leaked, Words>>>()
+    const manager = ContextManager.make(own)
+    exactly<
+      Equal<
+        typeof manager,
+        Effect.Effect<ContextManager.ContextManager<Leaked | StandardError>, Schema.SchemaError, Words | Scope.Scope>
+      >
+    >()
+    class AppContext extends ContextManager.Service<AppContext>()("test/AppContext", own) {}
+    exactly<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Schema.SchemaError, Words>>>()
+    exactly<Equal<typeof AppContext["Service"], ContextManager.ContextManager<Leaked | StandardError>>>()
+    class PresetContext extends ContextManager.Service<PresetContext>()(
+      "test/PresetContext",
+      Policy.options({ ...Policy.contextSimple, window: 200_000 })
+    ) {}
+    exactly<Equal<typeof PresetContext["Service"], ContextManager.ContextManager<StandardError>>>()
+    const catalog = RungKind.catalog(Redact)
+    exactly<
+      Equal<RungKind.Spec<typeof catalog.kinds>, {
+        readonly _tag: "test/redact"
+        readonly tool: string
+        readonly strict: boolean
+      }>
+    >()
+    exactly<
+      Equal<RungKind.SpecInput<typeof catalog.kinds>, {
+        readonly _tag: "test/redact"
+        readonly tool: string
+        readonly strict?: boolean
+      }>
+    >()
+    const built = catalog.build([{ _tag: "test/redact", tool: "vault", strict: false }])
+    exactly<Equal<typeof built, Ladder.Ladder<Leaked, Words>>>()
+    // @ts-expect-error a kind that is not of this library is none of these policies
+    Policy.options({ ...Policy.none, ladder: [{ _tag: "test/redact", tool: "vault", strict: true }] })
+    // @ts-expect-error options of another kind
+    Policy.options({ ...Policy.none, ladder: [{ _tag: "remove", fraction: 1 }] })
+    // @ts-expect-error the options of a kind are decoded where a policy is used, so none is missing
+    Own.options({ ...Policy.none, ladder: [{ _tag: "test/redact", tool: "vault" }] })
+    // Compiled and built; nothing of it is run here.
+    assert.strictEqual(built.rungs.length, 1)
+  })
+})
+
+describe("Policy.decode", () => {
+  it.effect("fills in the defaults, which are those of the settings and of the default ladder", () =>
+    Effect.gen(function*() {
+      const policy = yield* Policy.decode({})
+      assert.deepStrictEqual(policy, Policy.contextSimple)
+      assert.deepStrictEqual(
+        Policy.options(policy).ladder.rungs.map(({ name }) => name),
+        Ladder.progressive.rungs.map(({ name }) => name)
+      )
+    }))
+
+  it.effect("fills in what a rung leaves out", () =>
+    Effect.gen(function*() {
+      const { ladder } = yield* Policy.decode({
+        ladder: [
+          { _tag: "pruneToolResults" },
+          { _tag: "clearToolResults", keep: 9 },
+          { _tag: "dedupeReads", tool: "Read", key: "file_path" },
+          { _tag: "clearReasoning" }
+        ]
+      })
+      assert.deepStrictEqual(ladder, [
+        {
+          _tag: "pruneToolResults",
+          thresholdChars: 8_192,
+          headChars: 4_096,
+          tailChars: 1_024,
+          keepNewest: 1,
+          stopAtTarget: true
+        },
+        { _tag: "clearToolResults", keep: 9, exclude: [], clearInputs: false },
+        { _tag: "dedupeReads", tool: "Read", key: "file_path" },
+        { _tag: "clearReasoning", keepTurns: 1 }
+      ])
+    }))
+
+  it.effect("a summary is options of the manager again", () =>
+    Effect.gen(function*() {
+      const policy = yield* Policy.decode({ summary: { timeout: "5 seconds", trigger: 0.7 } })
+      const { settings } = Policy.options(policy)
+      assert.deepStrictEqual([settings.summary?.timeout, settings.summary?.trigger], [5_000, 0.7])
+      yield* Effect.scoped(ContextManager.make(Policy.options(policy)))
+    }))
+})
+
+/** A long session of calls, each result 4,000 characters, with an answer in the last line. */
+const session = Prompt.fromMessages([
+  user("Find out why the build fails, and do not touch the lock file."),
+  ...Array.from({ length: 60 }, (_, at) => [
+    calls(`c${at}`),
+    answers(result(`c${at}`, `${words("log", 4_000)}\nanswer ${at}`)),
+    assistant(words(`So it is not ${at}.`, 300))
+  ]).flat(),
+  user("Go on.")
+])
+
+interface Outcome {
+  readonly decisions: ReadonlyArray<Decision.Decision>
+  readonly events: ReadonlyArray<CompactionEvent.CompactionEvent>
+  readonly messages: number
+}
+
+/** What one request over the session decides under a policy. */
+const outcomeOf = (policy: Policy.Policy) =>
+  Effect.gen(function*() {
+    const manager = yield* ContextManager.make(Policy.options(policy))
+    yield* manager.append(session)
+    const { events, prompt } = yield* manager.request
+    const { decisions } = yield* manager.view
+    return { decisions, events, messages: prompt.content.length } satisfies Outcome
+  }).pipe(Effect.scoped)
+
+const kindsOf = ({ decisions }: Outcome): ReadonlyArray<string> =>
+  Array.from(new Set(decisions.map(({ _tag }) => _tag))).sort()
+
+/** For a session of 66,504 tokens. */
+const small = { window: 50_000 }
+
+describe("the presets", () => {
+  it("are these, by the names they have everywhere", () =>
+    assert.deepStrictEqual(Object.keys(Policy.presets), [
+      "contextSimple",
+      "contextSimpleHybrid",
+      "anthropicContextEditing",
+      "openCode",
+      "codex",
+      "slidingWindow",
+      "none"
+    ]))
+
+  for (const [name, preset] of Object.entries<Policy.Policy>(Policy.presets)) {
+    it.effect(`${name} is what its JSON decodes to`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* Policy.decode(JSON.parse(JSON.stringify(preset))), preset)
+      }))
+  }
+
+  it.effect("contextSimple gives the bytes of a manager without a policy", () =>
+    Effect.gen(function*() {
+      const bytes = (options: ContextManager.Options<ContextManager.PassError, never>) =>
+        Effect.gen(function*() {
+          const manager = yield* ContextManager.make(options)
+          yield* manager.append(session)
+          return JSON.stringify(yield* manager.request)
+        }).pipe(Effect.scoped)
+      const policy = { ...Policy.contextSimple, ...small }
+      assert.strictEqual(yield* bytes(Policy.options(policy)), yield* bytes({ settings: small }))
+    }))
+
+  it.effect("contextSimpleHybrid decides nothing on an estimate below the whole budget", () =>
+    Effect.gen(function*() {
+      const near = { ...Policy.contextSimpleHybrid, maxTokens: 70_000, notice: false }
+      const held = yield* outcomeOf(near)
+      assert.deepStrictEqual(held.decisions, [])
+      assert.isTrue(held.events.some(({ _tag }) => _tag === "PassRefused"))
+      assert.isAbove((yield* outcomeOf({ ...near, meter: "estimate" })).decisions.length, 0)
+    }))
+
+  it.effect("anthropicContextEditing clears from 100,000 tokens on, all but the newest 3 results", () =>
+    Effect.gen(function*() {
+      const { compactThreshold } = Policy.anthropicContextEditing
+      const { settings } = Policy.options(Policy.anthropicContextEditing)
+      assert.strictEqual(settings.window, undefined)
+      assert.strictEqual(compactThreshold * 200_000, 100_000)
+      assert.deepStrictEqual((yield* outcomeOf(Policy.anthropicContextEditing)).decisions, [])
+      const outcome = yield* outcomeOf({ ...Policy.anthropicContextEditing, maxTokens: 100_000 })
+      assert.deepStrictEqual(kindsOf(outcome), ["Clear"])
+      const seqs = outcome.decisions.flatMap((decision) => "seq" in decision ? [decision.seq] : [])
+      assert.deepStrictEqual(seqs, Array.from({ length: seqs.length }, (_, at) => 2 + 3 * at), "oldest first")
+      assert.isAtMost(seqs.length, 57)
+    }))
+
+  it.effect("openCode keeps the newest results, and refuses a small gain without an error", () =>
+    Effect.gen(function*() {
+      const policy = { ...Policy.openCode, maxTokens: 70_000 }
+      const nothing = yield* outcomeOf(policy)
+      assert.deepStrictEqual(kindsOf(nothing), [], "60 results are all among the newest 86")
+      const few = {
+        ...policy,
+        ladder: [{ _tag: "clearToolResults", keep: 40, exclude: [], clearInputs: false }] as const
+      }
+      const refused = yield* outcomeOf(few)
+      assert.deepStrictEqual(refused.decisions, [])
+      assert.isTrue(
+        refused.events.some(({ _tag }) => _tag === "CompactionSkipped"),
+        "20 results are less than 20,000 tokens"
+      )
+      assert.isAbove(policy.maxConsecutiveSkips, 1_000_000)
+    }))
+
+  it.effect("codex cuts results to 10,000 tokens from both ends, and nothing else", () =>
+    Effect.gen(function*() {
+      const long = Prompt.fromMessages([
+        user("Run it."),
+        calls("a"),
+        answers(result("a", `${words("log", 200_000)}\nthe answer`)),
+        user("Go on.")
+      ])
+      const manager = yield* ContextManager.make(Policy.options({ ...Policy.codex, maxTokens: 50_000 }))
+      yield* manager.append(long)
+      const { prompt } = yield* manager.request
+      const { decisions } = yield* manager.view
+      assert.deepStrictEqual(decisions.map(({ _tag }) => _tag), ["Truncate"])
+      const text = JSON.stringify(prompt.content)
+      assert.include(text, "the answer")
+      assert.isBelow(text.length, 45_000)
+      assert.isAbove(text.length, 35_000)
+    }).pipe(Effect.scoped))
+
+  it.effect("slidingWindow removes the oldest, and does nothing else", () =>
+    Effect.gen(function*() {
+      const outcome = yield* outcomeOf({ ...Policy.slidingWindow, ...small })
+      assert.deepStrictEqual(kindsOf(outcome), ["Remove"])
+      const seqs = outcome.decisions.flatMap((decision) => decision._tag === "Remove" ? decision.seqs : [])
+      assert.deepStrictEqual(seqs, Array.from({ length: seqs.length }, (_, at) => at + 1))
+    }))
+
+  it.effect("none sends everything, over the budget too", () =>
+    Effect.gen(function*() {
+      const outcome = yield* outcomeOf({ ...Policy.none, maxTokens: 1_000 })
+      assert.deepStrictEqual([outcome.decisions, outcome.messages], [[], session.content.length])
+    }))
+})
+
+describe("a rung kind of one's own", () => {
+  const json = {
+    maxTokens: 20_000,
+    ladder: [{ _tag: "test/redact", tool: "read" }, { _tag: "remove", relax: 1 }]
+  }
+  const secrets = (...list: ReadonlyArray<string>) => Effect.provideService(Words, list)
+
+  it.effect("decodes, with the defaults of its options", () =>
+    Effect.gen(function*() {
+      const { ladder } = yield* Own.decode(json)
+      assert.deepStrictEqual(ladder, [
+        { _tag: "test/redact", tool: "read", strict: false },
+        { _tag: "remove", relax: 1 }
+      ])
+    }))
+
+  it.effect("is refused by policies that do not know it", () =>
+    Effect.gen(function*() {
+      const { problems } = yield* Effect.flip(Policy.decode(json))
+      assert.deepStrictEqual(problems.map(({ path }) => path), ["ladder[0]._tag"])
+    }))
+
+  it("appears in the JSON Schema", () => {
+    assert.include(JSON.stringify(Own.jsonSchema), "\"enum\":[\"test/redact\"]")
+    assert.notInclude(JSON.stringify(Policy.jsonSchema()), "test/redact")
+  })
+
+  it.effect("runs in a manager, before the rungs behind it", () =>
+    Effect.gen(function*() {
+      const manager = yield* ContextManager.make(Own.options(yield* Own.decode(json)))
+      yield* manager.append(session)
+      yield* manager.request
+      const { decisions } = yield* manager.view
+      assert.strictEqual(decisions[0]?._tag, "Truncate")
+    }).pipe(secrets(), Effect.scoped))
+
+  it.effect("fails a request with its own error, which is in the type", () =>
+    Effect.gen(function*() {
+      const policy = yield* Own.decode({ ...json, ladder: [{ _tag: "test/redact", tool: "read", strict: true }] })
+      const manager = yield* ContextManager.make(Own.options(policy))
+      yield* manager.append(session)
+      const caught = yield* manager.request.pipe(
+        Effect.as("sent"),
+        Effect.catchTag("Leaked", ({ _tag }) => Effect.succeed(_tag))
+      )
+      assert.strictEqual(caught, "Leaked")
+    }).pipe(secrets("answer 7"), Effect.scoped))
+
+  it.effect("takes the place of a kind with the same tag", () =>
+    Effect.gen(function*() {
+      const Stay = RungKind.make("remove", {
+        options: Schema.Struct({}),
+        build: () => Rung.make("stay", Effect.succeed)
+      })
+      const { decode, options } = Policy.withKinds(Stay)
+      const policy = yield* decode({ ladder: [{ _tag: "remove" }] })
+      assert.deepStrictEqual(options(policy).ladder.rungs.map(({ name }) => name), ["stay"])
+    }))
+})
+
+describe("what is generated or written about a policy", () => {
+  it("docs/policy.schema.json is current: npm run schema", () =>
+    assert.strictEqual(read("docs/policy.schema.json"), policySchema()))
+
+  it("the JSON Schema says of every key what it means, and its default", () => {
+    const properties: { readonly [key: string]: { readonly description?: string; readonly default?: unknown } } =
+      JSON.parse(policySchema()).properties
+    for (const [key, { default: value, description }] of Object.entries(properties)) {
+      assert.isString(description, key)
+      assert.deepStrictEqual(value, (Policy.contextSimple as { readonly [key: string]: unknown })[key], key)
+    }
+  })
+})
+
+// The settings of a policy are those of a manager; a key that were only in one of them would be lost in silence.
+exactly<Equal<Omit<Policy.Policy, "ladder">, Omit<Settings.Settings, never>>>()
