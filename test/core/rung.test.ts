@@ -22,6 +22,7 @@ import {
   result,
   session,
   system,
+  turn,
   user,
   words
 } from "./conversation.ts"
@@ -70,6 +71,20 @@ describe("the eight rungs, each alone on a pass made of a prompt", () => {
         assert.isAtMost(after.view.price, sizes.target)
       }))
   }
+
+  it.effect("shares are rounded up: a quarter of three results is one, and 0.9 of ten entries are nine", () =>
+    Effect.gen(function*() {
+      const three = prompt(user("go"), ...["a", "b", "c"].flatMap((id) => turn(id, 2_000)), user("end"))
+      const options = { settings: { protectedToolResults: 0, targetUsage: 0 }, budget: 1_000 }
+      const truncated = yield* Rung.stage(Ladder.progressive.rungs[0]!)(yield* Stage.fromPrompt(three, options))
+      assert.deepStrictEqual(changesOf(truncated).truncated, [2])
+      const ten = prompt(...Array.from({ length: 10 }, (_, n) => assistant(words(`answer ${n}`, 400))))
+      const settings = { ...options.settings, protectedRecent: 0.9 }
+      const removed = yield* Rung.stage(Ladder.progressive.rungs[2]!)(
+        yield* Stage.fromPrompt(ten, { ...options, settings })
+      )
+      assert.deepStrictEqual(changesOf(removed).removed, [0])
+    }))
 
   it.effect("a rung adds to what was decided before it", () =>
     Effect.gen(function*() {
