@@ -9,7 +9,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
 import * as AnthropicMessages from "../format/AnthropicMessages.ts"
 import * as Format from "../format/Format.ts"
@@ -61,10 +60,12 @@ interface Compaction {
   readonly body: Schema.JsonObject
 }
 
-const compact = Effect.fnUntraced(function*(session: Session.Session, settings: Settings.Settings, to: Target) {
+const compact = Effect.fnUntraced(function*(session: Session.Session, settings: Settings.Input, to: Target) {
   const manager = yield* ContextManager.make({ settings })
   yield* manager.append(Prompt.fromMessages(session.messages))
   const { count, events, prompt } = yield* manager.request
+  // Of the request just made.
+  const { budget } = yield* manager.status
   const { losses, value } = write(to, prompt.content)
   const infeasible = events.find((event) => event._tag === "Infeasible")
   return {
@@ -73,7 +74,7 @@ const compact = Effect.fnUntraced(function*(session: Session.Session, settings: 
     to,
     messages: session.messages.length,
     window: settings.window ?? null,
-    budget: Budget.resolve(settings).limit,
+    budget: budget?.limit ?? 0,
     count: count.tokens,
     viewMessages: prompt.content.length,
     boundary: Replay.happened(events).boundary,

@@ -14,10 +14,9 @@ import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
-import * as Draft from "../internal/draft.ts"
 import * as Protection from "../internal/protection.ts"
 import { sameMessage } from "../internal/sameMessage.ts"
-import type * as Settings from "../Settings.ts"
+import * as Settings from "../Settings.ts"
 import type * as Stage from "../Stage.ts"
 import type * as TokenMeter from "../TokenMeter.ts"
 import * as View from "../View.ts"
@@ -110,9 +109,10 @@ export interface Boundary {
   readonly entries: { readonly protected: number; readonly of: number }
 }
 
-/** A played session: the report, the budget it was played under, and its boundaries by request number. */
+/** A played session: the report, what it was played under, and its boundaries by request number. */
 export interface Replay {
   readonly report: Report
+  readonly settings: Settings.Settings
   readonly budget: Budget.Budget
   readonly boundaries: ReadonlyMap<number, Boundary>
 }
@@ -124,12 +124,12 @@ interface Observed {
 }
 
 const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
-  const draft = Draft.make(before.view, before.settings)
+  const draft = { items: before.view.items, settings: before.settings, transcript: before.view.transcript }
   const { firstHuman, held, lastHuman } = Protection.make(draft, 1)
   let results = 0
   let entries = 0
   let heldEntries = 0
-  before.view.items.forEach(({ entry }, at) => {
+  draft.items.forEach(({ entry }, at) => {
     if (entry === undefined || entry.role === "system") return
     entries++
     if (entry.kind === "result") results++
@@ -252,16 +252,17 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number): Totals => {
 export const play = Effect.fnUntraced(function*(
   session: Session.Session,
   options: {
-    readonly settings: Settings.Settings
+    readonly settings: Settings.Input
     readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
   }
 ): Effect.fn.Return<Replay, Schema.SchemaError, Scope.Scope> {
-  const { onRequest, settings } = options
+  const { onRequest } = options
+  const settings = yield* Settings.decode(options.settings)
   const { messages } = session
   const price = pricing((yield* Estimator.Estimator).price)
   const seen: { pass: Observed | undefined } = { pass: undefined }
   const manager = yield* ContextManager.make({
-    settings,
+    settings: options.settings,
     pass: (before) => {
       seen.pass = { before, after: undefined }
       return Effect.tap(ContextManager.pass(before), (after) =>
@@ -319,5 +320,5 @@ export const play = Effect.fnUntraced(function*(
     rows,
     totals: totalsOf(rows, budget.limit)
   }
-  return { report, budget, boundaries }
+  return { report, settings, budget, boundaries }
 }, Effect.scoped)

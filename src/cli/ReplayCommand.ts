@@ -26,7 +26,7 @@ interface Options {
 }
 
 /** Replays one file and prints it; returns the exit code it asks for. */
-const one = Effect.fnUntraced(function*(file: string, settings: Settings.Settings, options: Options) {
+const one = Effect.fnUntraced(function*(file: string, settings: Settings.Input, options: Options) {
   const session = yield* Format.read(file, SessionInput.readOptions(options.format))
   const progress = yield* Progress.make
   const replay = yield* Effect.orDie(Replay.play(session, {
@@ -36,7 +36,7 @@ const one = Effect.fnUntraced(function*(file: string, settings: Settings.Setting
   })).pipe(Effect.ensuring(progress.end))
   const text = options.json
     ? JSON.stringify(replay.report)
-    : ReplayText.render(replay, { session, settings, paint: yield* Paint.detect })
+    : ReplayText.render(replay, { session, paint: yield* Paint.detect })
   yield* Console.log(text)
   return options.strict && replay.report.totals.infeasible > 0 ? Failed.infeasible : 0
 })

@@ -162,17 +162,17 @@ const totalsOf = ({ budget, report }: Replay.Replay, paint: Paint.Paint): Readon
 /** Renders a replay, without a line break at its end. */
 export const render = (
   replay: Replay.Replay,
-  options: { readonly session: Session.Session; readonly settings: Settings.Settings; readonly paint: Paint.Paint }
+  options: { readonly session: Session.Session; readonly paint: Paint.Paint }
 ): string => {
-  const { paint, session, settings } = options
-  const { report } = replay
+  const { paint, session } = options
+  const { budget, report, settings } = replay
   const findings = session.findings.length === 0 ? "" : `; ${count(session.findings.length, "finding")} (see inspect)`
   const table = tableOf(replay, paint)
   return [
     `${paint.bold(report.file)} ${paint.dim(`(${report.format}: ${session.why})`)}`,
     `${count(report.messages, "message")}, ${count(report.requests, "request")}${findings}`,
-    budgetLine(replay.budget, settings),
-    triggerLine(replay.budget, settings),
+    budgetLine(budget, settings),
+    triggerLine(budget, settings),
     protectedLine(settings),
     ...(table.length === 0 ? [] : ["", ...table, ""]),
     ...totalsOf(replay, paint)

@@ -1,5 +1,6 @@
 /**
- * A flag for every key of `Settings`, and the settings that the flags say.
+ * A flag for every key of `Settings` but `summary`, which is for sessions that have a summarizer, and the settings that
+ * the flags say.
  *
  * @since 0.1.0
  */
@@ -210,12 +211,13 @@ const given = (key: string, tool: string | undefined, value: unknown): string =>
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /**
- * Decodes the settings that the flags say. Fails with a `SettingsError` that has all problems.
+ * The settings that the flags say, as they are written. Fails with a `SettingsError` that has all problems.
  */
-export const decode = (values: Values): Effect.Effect<Settings.Settings, SettingsError> => {
+export const decode = (values: Values): Effect.Effect<Settings.Input, SettingsError> => {
   const input: { [key: string]: unknown } = {}
   for (const [key, value] of Object.entries(values)) if (Option.isSome(value)) input[key] = value.value
   return Settings.decode(input).pipe(
+    Effect.as(input),
     Effect.mapError(({ issue }) =>
       new SettingsError({
         problems: issuesOf(issue).issues.map(({ message, path = [] }) => {

@@ -20,7 +20,7 @@ export interface Program {
   readonly write: (name: string, text: string) => void
   readonly run: (
     args: ReadonlyArray<string>,
-    options?: { readonly stdin?: string; readonly env?: Record<string, string>; readonly isSlow?: boolean }
+    options?: { readonly stdin?: string; readonly env?: Record<string, string> }
   ) => Promise<Ended>
   readonly remove: () => void
 }
@@ -57,11 +57,6 @@ export const make = async (): Promise<Program> => {
         let stdout = ""
         let stderr = ""
         child.stdout.on("data", (chunk) => stdout += String(chunk))
-        if (options.isSlow === true) {
-          // Nothing is read until the process has ended or the pipe has long been full.
-          child.stdout.pause()
-          setTimeout(() => child.stdout.resume(), 1_500)
-        }
         child.stderr.on("data", (chunk) => stderr += String(chunk))
         child.on("error", reject)
         child.on("close", (code) => resolve({ code, stdout, stderr }))

@@ -1,7 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Format from "effect-compaction/format/Format"
-import * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import * as Replay from "../../src/cli/Replay.ts"
@@ -20,7 +19,7 @@ describe("recorded sessions", () => {
         const session = yield* Format.read(recorded(name))
         const asked = session.messages.filter(({ role }, at) => role === "assistant" && at > 0).length
         for (const window of [32_000, 200_000]) {
-          const { report } = yield* Replay.play(session, { settings: yield* Settings.decode({ window }) })
+          const { report } = yield* Replay.play(session, { settings: { window } })
           assert.strictEqual(report.requests, asked)
           assert.strictEqual(report.totals.violations, 0)
           for (const row of report.rows) {

@@ -3,7 +3,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Format from "effect-compaction/format/Format"
 import type * as Session from "effect-compaction/format/Session"
-import * as Settings from "effect-compaction/Settings"
+import type * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -14,13 +14,9 @@ import { openAiChat, type Turns } from "./sessions.ts"
 
 const sessionOf = (text: string): Session.Session => Result.getOrThrow(Format.fromString(text, { file: "f" }))
 
-const play = Effect.fnUntraced(function*(session: Session.Session, input: Settings.Input) {
-  const settings = yield* Settings.decode(input)
-  return { settings, replay: yield* Replay.play(session, { settings }) }
-})
+const play = (session: Session.Session, settings: Settings.Input) => Replay.play(session, { settings })
 
-const played = (turns: Turns, input: Settings.Input) =>
-  Effect.map(play(sessionOf(openAiChat(turns)), input), ({ replay }) => replay)
+const played = (turns: Turns, input: Settings.Input) => play(sessionOf(openAiChat(turns)), input)
 
 const long: Turns = { count: 90, characters: 2_000 }
 
@@ -47,14 +43,15 @@ describe("Replay", () => {
         { role: "user", content: "Run the tests." },
         { role: "assistant", content: "All of them passed." }
       ]
-      const { replay } = yield* play(sessionOf(JSON.stringify(greeting)), {})
-      assert.deepStrictEqual(replay.report.rows.map(({ violations }) => violations), [0])
+      const { report } = yield* play(sessionOf(JSON.stringify(greeting)), {})
+      assert.deepStrictEqual(report.rows.map(({ violations }) => violations), [0])
     }))
 
   it.effect("tells where the view was shortened, and what was kept of the prefix", () =>
     Effect.gen(function*() {
       const session = sessionOf(openAiChat(long))
-      const { replay: { boundaries, report }, settings } = yield* play(session, { window: 32_000 })
+      const settings = { window: 32_000 }
+      const { boundaries, report } = yield* play(session, settings)
       assert.isAbove(report.totals.boundaries, 1)
 
       // The same requests again, with the share of the prefix counted over JSON instead of objects.
@@ -99,11 +96,17 @@ describe("Replay", () => {
       assert.isAbove(usual.entries.protected, 0.3 * usual.entries.of)
       // The first human message is not among the recent ones, nor is anything else held before them.
       assert.strictEqual(usual.entries.protected, Math.ceil(0.3 * usual.entries.of) + 1)
-      const bare = shares(
-        yield* played(long, { window: 32_000, protectedToolResults: 0, protectedRecent: 0 })
-      )
+      const settings = { window: 32_000, protectedToolResults: 0, protectedRecent: 0 }
+      const bare = shares(yield* played(long, settings))
       assert.strictEqual(bare.results.protected, 0)
       assert.strictEqual(bare.entries.protected, 1)
+      const session = sessionOf(openAiChat(long))
+      const two = [...session.messages]
+      for (const [at, text] of [[8, "In tests too."], [12, "And in examples."]] as const) {
+        two.splice(at, 0, Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] }))
+      }
+      // Of three the first and the last.
+      assert.strictEqual(shares(yield* play({ ...session, messages: two }, settings)).entries.protected, 2)
     }))
 
   it.effect("sums up its rows", () =>
@@ -174,7 +177,7 @@ describe("Replay", () => {
     Effect.gen(function*() {
       const told: Array<string> = []
       yield* Replay.play(sessionOf(openAiChat({ count: 2, characters: 10 })), {
-        settings: yield* Settings.decode({}),
+        settings: {},
         onRequest: (request, of) => Effect.sync(() => void told.push(`${request}/${of}`))
       })
       assert.deepStrictEqual(told, ["1/3", "2/3", "3/3"])
@@ -184,8 +187,8 @@ describe("Replay", () => {
 describe("ReplayText", () => {
   const textOf = Effect.fnUntraced(function*(turns: Turns, input: Settings.Input, paint = Paint.none) {
     const session = sessionOf(openAiChat(turns))
-    const { replay, settings } = yield* play(session, input)
-    return { text: ReplayText.render(replay, { session, settings, paint }), replay }
+    const replay = yield* play(session, input)
+    return { text: ReplayText.render(replay, { session, paint }), replay }
   })
 
   it.effect("a session that fits has no table", () =>
