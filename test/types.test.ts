@@ -209,8 +209,7 @@ describe("types", () => {
       )
       assert.strictEqual(tag, "IndexLost")
       const manager = yield* ContextManager.make({ pass: indexed }).pipe(
-        Effect.provide(failing),
-        Effect.provide(Estimator.layer(Estimator.chars))
+        Effect.provide(Layer.merge(failing, Estimator.layer(Estimator.chars)))
       )
       yield* manager.append(session)
       const error = yield* Effect.flip(manager.requestWith({ budget: 1_000 }))

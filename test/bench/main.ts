@@ -15,7 +15,7 @@ import { execFileSync } from "node:child_process"
 import { performance } from "node:perf_hooks"
 import { messages, sizeOf } from "./transcript.ts"
 
-const scope = Effect.runSync(Scope.make())
+const scope = Scope.makeUnsafe()
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): A => Effect.runSync(Scope.provide(effect, scope))
 
 const managerOf = (settings: Settings.Input, estimator = Estimator.chars) =>

@@ -9,7 +9,7 @@ import * as Scope from "effect/Scope"
 import { setTimeout } from "node:timers/promises"
 import { messages } from "./transcript.ts"
 
-const scope = Effect.runSync(Scope.make())
+const scope = Scope.makeUnsafe()
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): A => Effect.runSync(Scope.provide(effect, scope))
 
 /** What is left once nothing more can be collected; what ran before gets the time to let go. */
