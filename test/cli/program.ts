@@ -14,14 +14,18 @@ interface Ended {
   readonly stderr: string
 }
 
+interface Options {
+  readonly stdin?: string
+  readonly env?: Record<string, string>
+}
+
 export interface Program {
   /** A folder of its own, in which it runs. */
   readonly folder: string
   readonly write: (name: string, text: string) => void
-  readonly run: (
-    args: ReadonlyArray<string>,
-    options?: { readonly stdin?: string; readonly env?: Record<string, string> }
-  ) => Promise<Ended>
+  readonly run: (args: ReadonlyArray<string>, options?: Options) => Promise<Ended>
+  /** Runs it into a pipe of the system, and says its exit code on standard error. */
+  readonly pipe: (args: ReadonlyArray<string>) => Promise<Ended>
   readonly remove: () => void
 }
 
@@ -40,28 +44,27 @@ export const make = async (): Promise<Program> => {
     legalComments: "none",
     logLevel: "error"
   })
+  const spawned = (command: string, args: ReadonlyArray<string>, options: Options = {}): Promise<Ended> =>
+    new Promise((resolve, reject) => {
+      const { FORCE_COLOR: _, NO_COLOR: __, ...inherited } = process.env
+      const child = spawn(command, args, { cwd: folder, env: { ...inherited, ...options.env }, stdio: "pipe" })
+      let stdout = ""
+      let stderr = ""
+      child.stdout.on("data", (chunk) => stdout += String(chunk))
+      child.stderr.on("data", (chunk) => stderr += String(chunk))
+      child.on("error", reject)
+      child.on("close", (code) => resolve({ code, stdout, stderr }))
+      child.stdin.end(options.stdin ?? "")
+    })
   return {
     folder,
     write: (name, text) => {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
       writeFileSync(join(folder, name), text)
     },
-    run: (args, options = {}) =>
-      new Promise((resolve, reject) => {
-        const { FORCE_COLOR: _, NO_COLOR: __, ...inherited } = process.env
-        const child = spawn(process.execPath, [bundle, ...args], {
-          cwd: folder,
-          env: { ...inherited, ...options.env },
-          stdio: "pipe"
-        })
-        let stdout = ""
-        let stderr = ""
-        child.stdout.on("data", (chunk) => stdout += String(chunk))
-        child.stderr.on("data", (chunk) => stderr += String(chunk))
-        child.on("error", reject)
-        child.on("close", (code) => resolve({ code, stdout, stderr }))
-        child.stdin.end(options.stdin ?? "")
-      }),
+    run: (args, options) => spawned(process.execPath, [bundle, ...args], options),
+    pipe: (args) =>
+      spawned("sh", ["-c", "{ \"$@\"; echo \"exit code $?\" >&2; } | cat", "sh", process.execPath, bundle, ...args]),
     remove: () => rmSync(folder, { recursive: true, force: true })
   }
 }
