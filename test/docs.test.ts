@@ -1,5 +1,5 @@
 /**
- * Every `ts` example of README.md and of the docstrings of src compiles, runs, and gives the values it states.
+ * Every `ts` example of README.md, of docs and of the docstrings of src compiles, runs, and gives the values it states.
  *
  * A value is stated at the end of a line: `expression // => value`. The line holds one whole expression, as a statement, in
  * a `return`, or as what a `const` is set to. The value is an expression too, compared deeply; of a promise it is what the
@@ -135,9 +135,12 @@ const examples = [
   ...sources.sort().flatMap((name) =>
     examplesOf(`src/${name}`, readFileSync(join(root, "src", name), "utf8"), /^\s*\* ?/)
   ),
-  ...(existsSync(join(root, "README.md"))
-    ? examplesOf("README.md", readFileSync(join(root, "README.md"), "utf8"), /^/)
-    : [])
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
+    .map((name) => `docs/${name}`)
+    .concat("README.md")
+    .filter((name) => name.endsWith(".md") && existsSync(join(root, name)))
+    .sort()
+    .flatMap((name) => examplesOf(name, readFileSync(join(root, name), "utf8"), /^/))
 ]
 
 const modules = [...examples, wrong].map((example, at) => ({ name: `example-${at}`, example, ...moduleOf(example) }))

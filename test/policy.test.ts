@@ -359,14 +359,100 @@ describe("what is generated or written about a policy", () => {
   it("docs/policy.schema.json is current: npm run schema", () =>
     assert.strictEqual(read("docs/policy.schema.json"), policySchema()))
 
+  /** The part of a JSON Schema that is read here. */
+  interface Described {
+    readonly description?: string
+    readonly default?: unknown
+    readonly properties?: { readonly [key: string]: Described }
+    readonly anyOf?: ReadonlyArray<Described>
+    readonly enum?: ReadonlyArray<string>
+  }
+  const properties: { readonly [key: string]: Described } = JSON.parse(policySchema()).properties
+
+  /** The rows of the tables below a heading that begin with a name in code, as cells. */
+  const rowsOf = (text: string, heading: RegExp): ReadonlyArray<ReadonlyArray<string>> => {
+    const sections = text.split(/^(?=## )/m).filter((section) => heading.test(section))
+    return sections.flatMap((section) =>
+      section.split("\n").filter((line) => line.startsWith("| `")).map((line) =>
+        line.split("|").slice(1, -1).map((cell) => cell.trim().replace(/^`(.*)`$/, "$1"))
+      )
+    )
+  }
+  const shown = (value: unknown): string => value === undefined ? "—" : JSON.stringify(value)
+
   it("the JSON Schema says of every key what it means, and its default", () => {
-    const properties: { readonly [key: string]: { readonly description?: string; readonly default?: unknown } } =
-      JSON.parse(policySchema()).properties
+    const defaults: { readonly [key: string]: unknown } = { ...Policy.contextSimple }
     for (const [key, { default: value, description }] of Object.entries(properties)) {
       assert.isString(description, key)
-      assert.deepStrictEqual(value, (Policy.contextSimple as { readonly [key: string]: unknown })[key], key)
+      assert.deepStrictEqual(value, defaults[key], key)
     }
   })
+
+  it("docs/options.md has every key of a policy, with its default and a reason", () => {
+    const rows = rowsOf(read("docs/options.md"), /^## (?!Summaries|The ladder)/)
+    const rest = Object.entries(properties).filter(([key]) => key !== "ladder" && key !== "summary")
+    assert.deepStrictEqual(
+      Object.fromEntries(rows.map(([key, , value]) => [key, value])),
+      Object.fromEntries(rest.map(([key, { default: value }]) => [key, shown(value)]))
+    )
+    assert.strictEqual(rows.length, rest.length)
+    for (const [key, unit, , why] of rows) assert.isTrue(unit !== "" && (why ?? "").length > 10, key)
+  })
+
+  it.effect("docs/options.md has every option of a summary, with its default", () =>
+    Effect.gen(function*() {
+      const rows = rowsOf(read("docs/options.md"), /^## Summaries/)
+      const { summary } = yield* Schema.encodeEffect(Policy.Schema)(yield* Policy.decode({ summary: {} }))
+      assert.deepStrictEqual(
+        Object.fromEntries(rows.map(([key, , value]) => [key, value])),
+        Object.fromEntries(Object.entries(summary ?? {}).map(([key, value]) => [key, shown(value)]))
+      )
+      assert.deepStrictEqual(rows.map(([key]) => key), Object.keys(properties.summary?.properties ?? {}))
+    }))
+
+  it.effect("docs/options.md has every option of every kind of rung, with its default", () =>
+    Effect.gen(function*() {
+      const required = { fraction: 1, relax: 1, tool: "read", key: "path" }
+      const options: Array<ReadonlyArray<string>> = []
+      for (const { schema, tag } of RungKind.builtIn.kinds) {
+        const needed = Object.entries(required).filter(([key]) => key in schema.fields)
+        const policy = yield* Policy.decode({ ladder: [{ _tag: tag, ...Object.fromEntries(needed) }] })
+        for (const [key, value] of Object.entries(policy.ladder[0] ?? {})) {
+          if (key !== "_tag") options.push([tag, key, key in required ? "required" : shown(value)])
+        }
+      }
+      const rows = rowsOf(read("docs/options.md"), /^## The ladder/).filter(([name]) => name !== "ladder")
+      assert.deepStrictEqual(rows.map(([tag = "", key = "", , value = ""]) => [tag, key, value]), options)
+    }))
+
+  it("docs/events.md has every event, with all its fields", () => {
+    const text = read("docs/events.md")
+    const fieldsOf = ({ anyOf = [], properties: own }: Described, path: string): ReadonlyArray<string> => {
+      const nested = own ?? anyOf.find((each) => each.properties !== undefined)?.properties
+      if (nested === undefined) return [path]
+      return Object.entries(nested).flatMap(([key, value]) => fieldsOf(value, path === "" ? key : `${path}.${key}`))
+    }
+    const events = (Schema.toJsonSchemaDocument(CompactionEvent.CompactionEvent).schema as Described).anyOf ?? []
+    const tags: Array<string> = []
+    for (const event of events) {
+      const [tag = ""] = event.properties?._tag?.enum ?? []
+      tags.push(tag)
+      const fields = fieldsOf(event, "").filter((field) => field !== "_tag")
+      assert.deepStrictEqual(rowsOf(text, new RegExp(`^## ${tag}$`, "m")).map(([field]) => field), fields, tag)
+    }
+    assert.deepStrictEqual(Array.from(text.matchAll(/^## (\w+)$/gm), ([, tag]) => tag), tags)
+    assert.deepStrictEqual(Array.from(text.matchAll(/^\| \[`(\w+)`\]/gm), ([, tag]) => tag), tags)
+  })
+
+  it.effect("the policies in docs/extending.md decode", () =>
+    Effect.gen(function*() {
+      const blocks = Array.from(read("docs/extending.md").matchAll(/^```json\n([^]*?)^```$/gm), ([, block]) =>
+        block ?? "")
+      assert.isAbove(blocks.length, 0)
+      for (const block of blocks) {
+        yield* Policy.decode(JSON.parse(block))
+      }
+    }))
 })
 
 // The settings of a policy are those of a manager; a key that were only in one of them would be lost in silence.
