@@ -101,8 +101,17 @@ const repeated = (text: string): string =>
   + `request:\n\n${text}`
 
 /** Whether a call of the last assistant entry has no result yet: nothing may stand between a call and its results. */
-const hasOpenCalls = (transcript: Transcript.Transcript): boolean =>
-  transcript.lastActor >= 0 && Transcript.isOpen(transcript, transcript.lastActor)
+const hasOpenCalls = (transcript: Transcript.Transcript): boolean => {
+  const last = transcript.entries[transcript.lastActor]
+  return last !== undefined && (Transcript.isOpen(transcript, last.seq) || isPaused(last.message))
+}
+
+/** Whether the provider stopped its turn while it runs a call itself, to be sent the same again and go on. */
+const isPaused = (message: Prompt.Message): boolean =>
+  message.role === "assistant" && message.content.some((call) =>
+    call.type === "tool-call" && call.providerExecuted
+    && !message.content.some((part) => part.type === "tool-result" && part.id === call.id)
+  )
 
 /** Why a last human message is not repeated: a copy would say nothing, or not in the user's words. */
 const isRepeatable = (item: Transcript.Item | undefined, isLast: boolean): item is Transcript.Item => {
