@@ -309,7 +309,7 @@ export const send = (self: Live, sending: Sending): Change | undefined => {
   self.sure = sending.final
   if (at === sent.length) return undefined
   // A system entry changes only what stands before the conversation; when that changed too, there was a repair as well.
-  const isSystem = at < head
+  const isSystem = at < Math.max(head, sentHead)
     && sent.slice(sentHead).every((message, index) =>
       head + index < messages.length && sameMessage(message, messages[head + index]!)
     )
