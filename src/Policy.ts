@@ -197,7 +197,9 @@ const annotate = (
 
 /** Settings as they are written, which is what a manager takes: a duration is the one value that is decoded. */
 const written = ({ summary, ...settings }: Settings.Settings): Settings.Input =>
-  summary === undefined ? settings : { ...settings, summary: { ...summary, timeout: Duration.toMillis(summary.timeout) } }
+  summary === undefined
+    ? settings
+    : { ...settings, summary: { ...summary, timeout: Duration.toMillis(summary.timeout) } }
 
 /** Everything but the types: the kinds of a catalog are values, so what decodes is known only from the catalog. */
 const make = (kinds: ReadonlyArray<RungKind.Any>) => {
@@ -220,7 +222,11 @@ const make = (kinds: ReadonlyArray<RungKind.Any>) => {
   const options = ({ ladder: specs, ...settings }: typeof schema.Type): Options<unknown, unknown> => {
     const built = catalog.build(specs)
     // The end of every ladder, what makes a view fit that no rung made fit, would still compact.
-    return { settings: written(settings), ladder: built, pass: specs.length === 0 ? Effect.succeed : ContextManager.passOf(built) }
+    return {
+      settings: written(settings),
+      ladder: built,
+      pass: specs.length === 0 ? Effect.succeed : ContextManager.passOf(built)
+    }
   }
   return {
     Schema: schema,
