@@ -9,12 +9,14 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
+import * as Guard from "./Guard.ts"
 import * as Protection from "./internal/protection.ts"
 import * as Reminder from "./internal/reminder.ts"
 import * as Text from "./internal/text.ts"
 import * as Marks from "./Marks.ts"
+import * as Rung from "./Rung.ts"
 import type * as Settings from "./Settings.ts"
-import type * as Stage from "./Stage.ts"
+import * as Stage from "./Stage.ts"
 import * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
 
@@ -100,9 +102,12 @@ export const span = (view: View.View, settings: Settings.Settings, options: Span
   return seqs.length === 0 || price < options.minimum ? undefined : { seqs, price }
 }
 
-/** Whether an item is protected as recent or as one of the last results; what is pinned only stays out of the span. */
-const isHeld = (protection: Protection.Protection, items: ReadonlyArray<View.Item>, at: number): boolean =>
-  protection.recent[at] === 1 || (protection.held[at] === 1 && items[at]!.entry?.pinned !== true)
+/** Whether the ladder protects an item as recent or as one of the last results. A pinned one only stays out of the span. */
+const isHeld = (protection: Protection.Protection, items: ReadonlyArray<View.Item>, at: number): boolean => {
+  const entry = items[at]!.entry
+  if (protection.recent[at] === 1) return true
+  return protection.held[at] === 1 && entry !== undefined && !entry.pinned && !isCheckpoint(entry)
+}
 
 const isAbsorbable = (item: View.Item, lastHuman: number, options: SpanOptions): boolean => {
   const { entry } = item
@@ -379,3 +384,46 @@ export const absorb: Stage.Stage = (pass) =>
     }
     return { ...pass, view: View.make(view.transcript, [...view.decisions, decision]) }
   })
+
+/**
+ * {@link absorb} under the shrink guard: a checkpoint that costs no less than its span as it stands now is left out.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const absorbSmaller: Stage.Stage = Stage.skipOn("SummaryNotSmaller")(Stage.guard(absorb, Guard.shrinks))
+
+const prune = Rung.stage(Rung.pruneToolResults({ stopAtTarget: false }))
+
+/** Whether the view of a pass still occupies as much as called for it. */
+const isPressed = (pass: Stage.Pass): boolean => Stage.pressureOf(pass) >= pass.sizes.trigger
+
+/**
+ * Summarises inside the pass, for the mode `between`: prunes, and while that is not enough has a checkpoint written and
+ * absorbs it, at most `compactionRetries + 1` times. What was done stays done when a summary fails after it.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const between: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
+  const { settings: { summary }, summarise } = pass
+  if (summary?.mode !== "between" || summarise === null) return pass
+  let current = summary.prune ? yield* prune(pass) : pass
+  for (let round = 0; round <= summary.compactionRetries && isPressed(current); round++) {
+    const ready = yield* summarise(current.view)
+    const next = yield* absorbSmaller({ ...current, ready })
+    if (next.view === current.view) break
+    current = next
+  }
+  return { ...current, ready: pass.ready }
+})
+
+/**
+ * Whether the ladder is still needed behind the summaries: not when a pass was made for a summary alone, and in the mode
+ * `between` only while the request is not below the trigger.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const needsLadder = (pass: Stage.Pass): boolean =>
+  pass.settings.summary?.mode !== "between" || pass.view === pass.before || isPressed(pass)

@@ -32,12 +32,16 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { pipe } from "effect/Function"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as PubSub from "effect/PubSub"
+import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
 import * as Budget from "./Budget.ts"
+import * as Checkpoint from "./Checkpoint.ts"
 import * as CompactionEvent from "./CompactionEvent.ts"
 import * as Decision from "./Decision.ts"
 import * as Estimator from "./Estimator.ts"
@@ -45,14 +49,20 @@ import * as Gate from "./Gate.ts"
 import * as Guard from "./Guard.ts"
 import * as Ingress from "./internal/ingress.ts"
 import * as Live from "./internal/live.ts"
+import * as Refire from "./internal/refire.ts"
 import { sameMessage } from "./internal/sameMessage.ts"
+import * as Session from "./internal/session.ts"
 import * as Spills from "./internal/spills.ts"
+import * as Summaries from "./internal/summaries.ts"
+import type * as Summarise from "./internal/summarise.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Media from "./Media.ts"
 import * as Reasoning from "./Reasoning.ts"
+import * as Rung from "./Rung.ts"
 import * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
 import * as Stage from "./Stage.ts"
+import * as Summarizer from "./Summarizer.ts"
 import * as Tail from "./Tail.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as Transcript from "./Transcript.ts"
@@ -110,6 +120,8 @@ export interface Call {
  * - `level`: the highest rung a committed pass reached. `streak`, `overrides`: of the clear floor. `refusals`: of the
  *   provenance gate.
  * - `reading`, `budget`: of the last request that was not the same one again; `null` before the first.
+ * - `summary`: whether a summary is being written or waits for a boundary; `stopped` after too many failures, `null` where
+ *   there are none.
  *
  * @category models
  * @since 0.1.0
@@ -127,7 +139,78 @@ export interface Status {
   readonly lastBoundary: typeof CompactionEvent.Compacted.Type | null
   readonly lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
   readonly lastInfeasible: typeof CompactionEvent.Infeasible.Type | null
+  readonly summary: "idle" | "running" | "ready" | "stopped" | null
 }
+
+/**
+ * What a person asks for when compacting by hand: what the summary should keep an eye on, and the id of the command, which
+ * comes back in the report.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ManualOptions {
+  readonly focus?: string
+  readonly commandId?: string
+}
+
+/**
+ * What compacting by hand did: how many entries left the view, the tokens of price it freed, the generation it made, and
+ * the entry of the checkpoint if there is one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CompactionReport {
+  readonly entries: number
+  readonly tokens: number
+  readonly generation: number
+  readonly checkpoint: number | null
+  readonly commandId: string | null
+}
+
+/**
+ * Fails when a compaction is asked for while one is running, or a summary is being written.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class CompactionBusy extends Schema.TaggedError<CompactionBusy>("effect-compaction/CompactionBusy")(
+  "CompactionBusy",
+  {}
+) {
+  override get message() {
+    return "A compaction is running in this session. Wait until statusChanges says that it is over, or leave this one out."
+  }
+}
+
+/**
+ * Fails when the entries that were summarised were removed or absorbed while the summary was written. Nothing was changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SurfaceChanged extends Schema.TaggedError<SurfaceChanged>("effect-compaction/SurfaceChanged")(
+  "SurfaceChanged",
+  { entries: Schema.Natural }
+) {
+  override get message() {
+    return `Some of the ${this.entries} entries that were summarised left the view meanwhile: the summary was thrown away. `
+      + "Call compactNow again when no request is running."
+  }
+}
+
+/**
+ * Why compacting by hand came to nothing.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type ManualCompactionError =
+  | CompactionBusy
+  | SurfaceChanged
+  | Summarizer.SummaryError
+  | Guard.SummaryNotSmaller
 
 const Saved = Schema.toCodecJson(Schema.Struct({
   version: Schema.Literal(1),
@@ -139,7 +222,15 @@ const Saved = Schema.toCodecJson(Schema.Struct({
   asked: Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite })),
   memory: Stage.PassMemory,
   meter: TokenMeter.State,
-  tail: Tail.Memory
+  tail: Tail.Memory,
+  summaries: Schema.NullOr(Schema.Struct({
+    refire: Refire.State,
+    ready: Schema.NullOr(Schema.Struct({
+      checkpoint: Schema.Natural,
+      seqs: Schema.Array(Schema.Natural),
+      inPlace: Schema.Boolean
+    }))
+  }))
 }))
 
 /**
@@ -174,6 +265,15 @@ export interface ContextManager<out E = never> {
    * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale.
    */
   readonly observe: (usage: { readonly inputTokens: TokenMeter.Usage }) => Effect.Effect<void>
+  /**
+   * Compacts now, whatever the count: with a summary where the settings have them, else by pruning and the ladder. `None`
+   * when there is nothing useful to do. Turns go on meanwhile; the next request carries what was done.
+   */
+  readonly compactNow: (
+    options?: ManualOptions
+  ) => Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError>
+  /** Lets summaries be made again after too many failures in a row. */
+  readonly resumeSummaries: Effect.Effect<void>
   /** The whole history, as it was appended. */
   readonly history: Effect.Effect<Prompt.Prompt>
   /** The view as it is now, under the decisions taken so far. */
@@ -184,13 +284,15 @@ export interface ContextManager<out E = never> {
   /** Forgets the conversation, its decisions and the memory of its passes. */
   readonly reset: Effect.Effect<void>
   readonly status: Effect.Effect<Status>
+  /** The status now, and again after each request and whenever a summary begins or ends. */
+  readonly statusChanges: Stream.Stream<Status>
   /** What happens from now on. A subscriber that falls 1,024 events behind misses the oldest. */
   readonly events: Stream.Stream<CompactionEvent.CompactionEvent>
 }
 
 /**
- * Builds the pass of a manager from a ladder: the gates, the limits of media, the ladder, the clear floor, and the end of
- * signed reasoning whose prefix they changed.
+ * Builds the pass of a manager from a ladder: the gates, the limits of media, the summaries, the ladder, the clear floor,
+ * and the end of signed reasoning whose prefix they changed.
  *
  * @category constructors
  * @since 0.1.0
@@ -201,10 +303,17 @@ export const passOf = <E, R>(
   pipe(
     Stage.pipeline(
       Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings)),
-      Stage.guard(ladder, Guard.clearAtLeast)
+      Stage.guard(
+        Stage.pipeline(
+          Checkpoint.absorbSmaller,
+          Checkpoint.between,
+          Stage.when(ladder, (pass) => Gate.threshold(pass) && Checkpoint.needsLadder(pass))
+        ),
+        Guard.clearAtLeast
+      )
     ),
     Stage.skipOn("ProvenanceRefused"),
-    Stage.when(Gate.threshold),
+    Stage.when((pass) => Gate.threshold(pass) || Gate.summary(pass)),
     (compaction) => Stage.pipeline(Media.limit, compaction),
     Reasoning.strip,
     Stage.when((pass) => !Reasoning.isHeld(pass)),
@@ -237,6 +346,7 @@ export const pass: Stage.Stage<PassError> = passOf(Ladder.progressive)
  * - `settings`: what the ladder and its guards go by; see `Settings`.
  * - `pass`: what is run over the view of each request, below the trigger too; the default is {@link pass}.
  * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
+ * - `summaryRetry`: when a summary that could not be written is tried again, within its timeout; not at all by default.
  *
  * @category models
  * @since 0.1.0
@@ -245,222 +355,11 @@ export interface Options<out E, out R> {
   readonly settings?: Settings.Input
   readonly pass?: Stage.Stage<E, R>
   readonly wire?: Wire.Rules
-}
-
-/** What tells one request from another. */
-interface Asked {
-  readonly entries: number
-  readonly limit: number
-}
-
-const isSame = (a: Asked, b: Asked): boolean => a.entries === b.entries && a.limit === b.limit
-
-/** All that changes in a session. Only one fiber at a time holds the lock that guards it. */
-interface State {
-  transcript: Transcript.Transcript
-  decisions: ReadonlyArray<Decision.Decision>
-  index: Decision.Index
-  live: Live.Live
-  memory: Stage.PassMemory
-  meter: TokenMeter.State
-  tail: Tail.Memory
-  /** What the request before asked for, if it returned a view: with nothing billed since, the same again decides nothing. */
-  asked: Asked | null
-  /** What it returned; a session that was restored does not hold it. */
-  request: Request | undefined
-  reading: TokenMeter.Reading | null
-  budget: Budget.Budget | null
-  /** The generation of the request that was sent last. */
-  sent: number
-  lastBoundary: typeof CompactionEvent.Compacted.Type | null
-  lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
-  lastInfeasible: typeof CompactionEvent.Infeasible.Type | null
-}
-
-const fresh = (
-  transcript: Transcript.Transcript,
-  rules: Wire.Rules,
-  decisions: ReadonlyArray<Decision.Decision> = [],
-  memory: Stage.PassMemory = Stage.noMemory,
-  meter: TokenMeter.State = TokenMeter.empty,
-  tail: Tail.Memory = Tail.noMemory
-): State => {
-  const index = Decision.index(decisions)
-  return {
-    transcript,
-    decisions,
-    index,
-    live: Live.make(transcript, rules, index),
-    memory,
-    meter,
-    tail,
-    asked: null,
-    request: undefined,
-    reading: null,
-    budget: null,
-    sent: memory.generation,
-    lastBoundary: null,
-    lastSkip: null,
-    lastInfeasible: null
-  }
-}
-
-/** The view of a request, whose items nobody needs below the trigger: they are laid out when they are first read. */
-const lazyView = (state: State, price: number): View.View => {
-  const { decisions, transcript } = state
-  let made: View.View | undefined
-  return {
-    transcript,
-    length: transcript.entries.length,
-    decisions,
-    price,
-    get items() {
-      return (made ??= View.make(transcript, decisions)).items
-    }
-  }
-}
-
-const decodeMessages = Schema.decodeUnknownEffect(Schema.Array(Prompt.Message))
-
-const messagesOf = (input: Prompt.RawInput): Effect.Effect<ReadonlyArray<Prompt.Message>, Schema.SchemaError> => {
-  if (typeof input === "string" || Prompt.isPrompt(input)) return Effect.succeed(Prompt.make(input).content)
-  return decodeMessages(Array.from(input), { errors: "all" })
-}
-
-/** What a boundary did, for the event and the next status. */
-const compacted = (state: State, before: View.View, after: Stage.Pass): typeof CompactionEvent.Compacted.Type => {
-  const session = Decision.counts(state.index)
-  const earlier = Decision.counts(Decision.index(before.decisions))
-  return {
-    _tag: "Compacted",
-    before: before.price,
-    after: after.view.price,
-    freed: before.price - after.view.price,
-    messagesBefore: before.items.length,
-    messagesAfter: after.view.items.length,
-    removed: session.removed - earlier.removed,
-    truncated: Math.max(0, session.truncated - earlier.truncated),
-    stubbed: Math.max(0, session.stubbed - earlier.stubbed),
-    absorbed: session.absorbed - earlier.absorbed,
-    session,
-    level: after.report.level,
-    count: after.count.tokens,
-    kind: after.count.kind,
-    budget: after.budget.limit,
-    target: after.report.target,
-    generation: state.memory.generation,
-    protectedRecent: after.settings.protectedRecent,
-    protectedToolResults: after.settings.protectedToolResults
-  }
+  readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
 }
 
 /**
- * Takes the outcome of a pass into the session, and returns the event of the boundary if there was one.
- *
- * The decisions are those the new view has beyond the old one's; whatever stage made it, they are in force from now on.
- */
-const commit = (
-  state: State,
-  before: View.View,
-  after: Stage.Pass
-): typeof CompactionEvent.Compacted.Type | undefined => {
-  const holders = after.report.infeasible === null ? null : after.memory.holders
-  if (after.view === before) {
-    state.memory = { ...after.memory, holders }
-    return undefined
-  }
-  state.memory = {
-    ...after.memory,
-    holders,
-    level: Math.max(after.memory.level, after.report.level),
-    generation: after.memory.generation + 1
-  }
-  state.decisions = after.view.decisions
-  Decision.addTo(state.index, after.view.decisions.slice(before.decisions.length))
-  Live.rebuild(state.live)
-  return state.lastBoundary = compacted(state, before, after)
-}
-
-/**
- * What an event says that outlives its pass. A stage that fails, or is skipped for it, hands back no memory: what it
- * counted and named is taken from what it published.
- */
-const remember = (memory: Stage.PassMemory, event: CompactionEvent.CompactionEvent): Stage.PassMemory => {
-  switch (event._tag) {
-    case "CompactionSkipped":
-      return { ...memory, streak: event.streak, holders: null }
-    case "Infeasible":
-      return { ...memory, holders: event.holders.map((holder) => holder.seq) }
-    case "PassRefused":
-      return { ...memory, refusals: event.refusals }
-    case "PassOverridden":
-      return { ...memory, [event.isRejected ? "rejectedOverrides" : "estimateOverrides"]: event.overrides }
-    default:
-      return memory
-  }
-}
-
-const causeOf = (change: Live.Change, isBoundary: boolean): "boundary" | "repair" | "system" =>
-  isBoundary ? "boundary" : change.isSystem ? "system" : "repair"
-
-/** What the meter counts of a session, but for the price. The envelope is the same for the same route, tools and system. */
-const countedOf = (state: State, call: Call): Omit<TokenMeter.Counted, "price"> => ({
-  entries: state.transcript.entries.length,
-  generation: state.memory.generation,
-  envelope: state.transcript.entries.length === 0 ? null : {
-    key: JSON.stringify([call.route ?? "", call.overhead ?? 0, state.live.systems.length, state.live.systemPrice]),
-    price: 0
-  }
-})
-
-const hasRepairs = (repairs: Live.Repairs): boolean =>
-  repairs.orphans.length + repairs.duplicates.length + repairs.synthetic.length + repairs.moved.length > 0
-
-const isOtherBudget = (before: Budget.Budget | null, now: Budget.Budget): boolean =>
-  before === null || before.total !== now.total || before.source !== now.source || before.overhead !== now.overhead
-
-const resolved = (budget: Budget.Budget): typeof CompactionEvent.BudgetResolved.Type => ({
-  _tag: "BudgetResolved",
-  total: budget.total,
-  source: budget.source,
-  overhead: budget.overhead,
-  limit: budget.limit,
-  reserve: Math.max(0, budget.total - budget.overhead - budget.limit)
-})
-
-const counting = (
-  reading: TokenMeter.Reading,
-  memory: Stage.PassMemory,
-  budget: Budget.Budget
-): typeof CompactionEvent.TokenCounted.Type => {
-  const { readings: _, tokens, ...rest } = reading
-  return {
-    _tag: "TokenCounted",
-    ...rest,
-    used: tokens,
-    refusals: memory.refusals,
-    overrides: memory.estimateOverrides + memory.rejectedOverrides,
-    budget: budget.limit
-  }
-}
-
-/** JSON for what a provider is sent as JSON anyway: without it a result that holds `undefined` could not be saved. */
-const plain = (value: unknown): unknown =>
-  typeof value === "object" && value !== null ? JSON.parse(JSON.stringify(value)) : value ?? null
-
-const savable = (message: Prompt.Message): Prompt.Message => {
-  if (message.role !== "tool" && message.role !== "assistant") return message
-  const content: ReadonlyArray<Prompt.Part> = message.content
-  const saved = content.map((part) => {
-    if (part.type === "tool-result") return { ...part, result: plain(part.result) }
-    return part.type === "tool-call" ? { ...part, params: plain(part.params) } : part
-  })
-  // The parts are those of this message, in its order, each with the type it had; the union of roles loses that.
-  return { ...message, content: saved } as Prompt.AssistantMessage
-}
-
-/**
- * Makes the manager of one conversation. It ends with its scope.
+ * Makes the manager of one conversation. It ends with its scope: a summary that is being written is interrupted then.
  *
  * Fails when the settings do not decode, with the path of each bad key.
  *
@@ -476,6 +375,7 @@ export const make = Effect.fnUntraced(function*<
   const context = yield* Effect.context<R>()
   const estimator = yield* Estimator.Estimator
   const store = yield* SpillStore.SpillStore
+  const summarizer = yield* Summarizer.Summarizer
   const locate = SpillStore.locateIn(store)
   const settings = yield* Settings.decode(options.settings ?? {})
   const rules = options.wire ?? Wire.all
@@ -486,13 +386,31 @@ export const make = Effect.fnUntraced(function*<
     PubSub.sliding<CompactionEvent.CompactionEvent>(1_024),
     PubSub.shutdown
   )
-  let state = fresh(Transcript.make(estimator.price), rules)
+  const changes = yield* SubscriptionRef.make(0)
+  let state: Session.State = Session.fresh(Transcript.make(estimator.price), rules)
   let spills = Spills.make()
+  /** What the last request returned; a session that was restored does not hold it. */
+  let returned: Request | undefined
+  let isCompacting = false
+
+  const changed = SubscriptionRef.update(changes, (n) => n + 1)
 
   const publish = (event: CompactionEvent.CompactionEvent) => {
     if (event._tag === "CompactionSkipped") state.lastSkip = event
     if (event._tag === "Infeasible") state.lastInfeasible = event
     return Effect.asVoid(PubSub.publish(hub, event))
+  }
+
+  const summaries = settings.summary === undefined || summarizer === undefined
+    ? undefined
+    : yield* Summaries.make(
+      summarizer,
+      settings.summary,
+      (event) => Effect.andThen(publish(event), changed),
+      options.summaryRetry
+    )
+  if (settings.summary !== undefined && summarizer === undefined) {
+    yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
   }
 
   /** Cuts what is too large of the results that came in from an entry on. Nothing of them was sent, so it is no boundary. */
@@ -525,35 +443,14 @@ export const make = Effect.fnUntraced(function*<
     yield* tellCapped(capped)
   })
 
-  const build = Effect.fnUntraced(function*(call: Call) {
-    const budget = Budget.resolve(settings, call.budget, call.overhead)
-    const entries = state.transcript.entries.length
-    const asked: Asked = { entries, limit: budget.limit }
-    const isRepeated = state.asked !== null && isSame(state.asked, asked)
-    const unwritten = [...spills.pending.keys()]
-    if (isRepeated && state.request !== undefined) {
-      yield* Spills.write(spills, store, unwritten, () => Effect.void)
-      return { ...state.request, prefixChanged: null, events: [] }
-    }
-    const events: Array<CompactionEvent.CompactionEvent> = []
-    const tell = (event: CompactionEvent.CompactionEvent) => {
-      events.push(event)
-      return publish(event)
-    }
-    yield* Spills.write(spills, store, unwritten, tell)
+  /** The pass over the view as it is now. */
+  const passFor = (sending: () => Live.Sending, reading: TokenMeter.Reading, budget: Budget.Budget) => {
     const { live } = state
-    const repairs = Live.update(live)
-    let sending = Live.prepare(live)
-    const before = lazyView(state, Live.priceOf(live))
-    const counted = { ...countedOf(state, call), price: before.price + sending.added }
-    const reading = TokenMeter.read(state.meter, settings.meter, counted)
-    if (hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
-    if (isOtherBudget(state.budget, budget)) yield* tell(resolved(budget))
-    yield* tell(counting(reading, state.memory, budget))
+    const before = Session.lazyView(state, Live.priceOf(live))
     const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
       ? reading.tokens / before.price
       : 1
-    const pass: Stage.Pass = {
+    const made: Stage.Pass = {
       view: before,
       before,
       entries: Live.conversationOf(live),
@@ -565,34 +462,127 @@ export const make = Effect.fnUntraced(function*<
       settings,
       memory: state.memory,
       report: Stage.noReport,
-      payload: () => Live.payloadOf(live, sending),
+      payload: () => Live.payloadOf(live, sending()),
       locate,
-      ready: null
+      ready: summaries?.ready ?? null,
+      summarise: summaries === undefined || summaries.backoff > 0 ? null : summariseIn(summaries, budget)
     }
-    const decide = isRepeated ? Effect.succeed(pass) : stage(pass)
+    return made
+  }
+
+  /** What a summary of a view is made of, or `undefined` when no span of it is worth one. */
+  const planOf = (
+    { summary }: Summaries.Summaries,
+    view: View.View,
+    limit: number,
+    span: Checkpoint.SpanOptions,
+    fallback: Summarizer.Fallback | null,
+    focus?: string
+  ): Summarise.Plan | undefined => {
+    const found = Checkpoint.span(view, settings, { ...span, mergeCheckpoints: summary.mergeCheckpoints })
+    if (found === undefined) return undefined
+    const { live } = state
+    const isSent = found.seqs.every((seq) => seq < live.sentEntries)
+    const prefix = fallback ?? (isSent ? Live.sentUpTo(live, new Set(found.seqs)) : "notSent")
+    return { view, span: found, prefix, generation: state.memory.generation, limit, focus }
+  }
+
+  /** A summary that is begun early takes what will have to go at the trigger, when it is absorbed, not what must go now. */
+  const spanOptions = (self: Summaries.Summaries, sizes: Budget.Sizes, price: number): Checkpoint.SpanOptions => ({
+    aim: Math.min(sizes.target, price - (sizes.trigger - sizes.target)),
+    retain: Math.floor(self.summary.retain * sizes.limit),
+    minimum: Math.floor(self.summary.minSpan * sizes.limit),
+    heedProtection: self.summary.heedProtection,
+    mergeCheckpoints: self.summary.mergeCheckpoints
+  })
+
+  /** Writes a summary while a pass waits. It fails with nothing: what went wrong is published, and the pass goes on. */
+  const summariseIn = (self: Summaries.Summaries, budget: Budget.Budget) => (view: View.View) =>
+    Effect.gen(function*() {
+      const isPruned = view.decisions.length > state.decisions.length
+      const plan = planOf(self, view, budget.limit, spanOptions(self, budget, view.price), isPruned ? "pruned" : null)
+      if (plan === undefined) return null
+      self.asked++
+      const made = yield* Effect.option(Summaries.now(self, plan))
+      return made._tag === "None" ? null : Summaries.enter(self, state.transcript, made.value)
+    })
+
+  /** Begins a summary beside the session, when it is time for one. It is about what was sent before this request. */
+  const consider = Effect.fnUntraced(function*(
+    self: Summaries.Summaries,
+    after: Stage.Pass,
+    count: TokenMeter.TokenCount,
+    sentBefore: number,
+    prefixChanged: Request["prefixChanged"]
+  ) {
+    const { limit } = after.budget
+    if (!Summaries.isDue(self, count.tokens, limit)) return
+    if (Settings.isGated(settings) && count.kind !== "usage") return
+    const fallback = prefixChanged === null ? null : "prefixChanged"
+    const plan = planOf(self, after.view, limit, spanOptions(self, after.sizes, after.view.price), fallback)
+    if (plan === undefined) return Summaries.foundNone(self, count.tokens, limit)
+    const isSent = plan.span.seqs.every((seq) => seq < sentBefore)
+    yield* Summaries.start(self, isSent ? plan : { ...plan, prefix: "notSent" })
+  })
+
+  /** The checkpoints that new decisions put into the view. */
+  const absorbedBy = (decisions: ReadonlyArray<Decision.Decision>): ReadonlyArray<Decision.Absorb> =>
+    decisions.filter((decision) => decision._tag === "Absorb")
+
+  const build = Effect.fnUntraced(function*(call: Call) {
+    const budget = Budget.resolve(settings, call.budget, call.overhead)
+    const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
+    const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
+    const unwritten = [...spills.pending.keys()]
+    if (isRepeated && returned !== undefined) {
+      yield* Spills.write(spills, store, unwritten, () => Effect.void)
+      return { ...returned, prefixChanged: null, events: [] }
+    }
+    const events: Array<CompactionEvent.CompactionEvent> = []
+    const tell = (event: CompactionEvent.CompactionEvent) => {
+      events.push(event)
+      return publish(event)
+    }
+    yield* Spills.write(spills, store, unwritten, tell)
+    if (summaries !== undefined && !isRepeated) Summaries.land(summaries, state.transcript)
+    const { live } = state
+    const repairs = Live.update(live)
+    let sending = Live.prepare(live)
+    const counted = { ...Session.countedOf(state, call), price: Live.priceOf(live) + sending.added }
+    const reading = TokenMeter.read(state.meter, settings.meter, counted)
+    if (Session.hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
+    if (Session.isOtherBudget(state.budget, budget)) yield* tell(Session.resolved(budget))
+    yield* tell(Session.counting(reading, state.memory, budget))
+    const given = passFor(() => sending, reading, budget)
+    const decide = isRepeated ? Effect.succeed(given) : stage(given)
     const after = yield* decide.pipe(
       Effect.provideService(CompactionEvent.Publisher, tell),
       Effect.tapError(() =>
         Effect.sync(() => {
-          state.memory = events.reduce(remember, state.memory)
+          state.memory = events.reduce(Session.remember, state.memory)
           state.asked = null
         })
       )
     )
     state.asked = null
-    const boundary = commit(state, before, { ...after, memory: events.reduce(remember, after.memory) })
+    const { before } = given
+    const boundary = Session.commit(state, before, { ...after, memory: events.reduce(Session.remember, after.memory) })
+    const taken = state.decisions.slice(before.decisions.length)
     if (boundary !== undefined) {
+      // What was appended in the pass, a checkpoint, is in the view already.
+      Live.update(live)
       yield* tell(boundary)
-      yield* spill(state.decisions.slice(before.decisions.length), tell)
+      yield* spill(taken, tell)
       sending = Live.prepare(live)
     }
     // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
     const isBoundary = state.memory.generation !== state.sent
     state.sent = state.memory.generation
-    const changed = Live.send(live, sending)
-    const prefixChanged = changed === undefined ? null : causeOf(changed, isBoundary)
-    if (changed !== undefined && prefixChanged !== null) {
-      yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: changed.seq })
+    const sentBefore = live.sentEntries
+    const change = Live.send(live, sending)
+    const prefixChanged = change === undefined ? null : Session.causeOf(change, isBoundary)
+    if (change !== undefined && prefixChanged !== null) {
+      yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: change.seq })
     }
     const price = after.view.price + sending.added
     const tail = Tail.make(state.tail, {
@@ -606,11 +596,30 @@ export const make = Effect.fnUntraced(function*<
       ...Live.lastHumanOf(live)
     })
     state.tail = tail.memory
-    const sent = { ...countedOf(state, call), price: price + tail.price }
+    const sent = { ...Session.countedOf(state, call), price: price + tail.price }
     const count = TokenMeter.read(state.meter, settings.meter, sent)
     state.meter = TokenMeter.dispatch(state.meter, sent)
     state.reading = reading
     state.budget = budget
+    if (summaries !== undefined && !isRepeated) {
+      const { ready } = summaries
+      const isAbsorbed = absorbedBy(taken).some((decision) => decision.checkpoint === ready?.checkpoint)
+      for (const decision of absorbedBy(taken)) {
+        if (decision.checkpoint !== ready?.checkpoint) {
+          yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation)
+        }
+      }
+      const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
+      yield* Summaries.settle(summaries, {
+        isAbsorbed,
+        isBoundary: boundary !== undefined,
+        isStale,
+        count: count.tokens,
+        isPressed: count.tokens >= budget.trigger,
+        generation: state.memory.generation
+      }, budget.limit)
+      yield* consider(summaries, after, count, sentBefore, prefixChanged)
+    }
     const request: Request = {
       // The copy of a long history is what a request below the trigger costs: there is one, not two.
       prompt: Prompt.fromMessages(
@@ -622,10 +631,19 @@ export const make = Effect.fnUntraced(function*<
       prefixChanged,
       events
     }
-    state.asked = asked
-    state.request = request
+    state.asked = { entries: state.transcript.entries.length, limit: budget.limit }
+    returned = request
+    yield* changed
     return request
   }, Effect.provideContext(context))
+
+  /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
+  const become = Effect.fnUntraced(function*(next: Session.State, refire: Refire.State) {
+    state = next
+    returned = undefined
+    if (summaries !== undefined) yield* Summaries.clear(summaries, refire)
+    yield* changed
+  })
 
   /** Takes in a caller's prompt: finds the first message that is not the one seen before, and appends from there. */
   const reconcile = Effect.fnUntraced(function*(prompt: Prompt.Prompt) {
@@ -643,22 +661,118 @@ export const make = Effect.fnUntraced(function*<
       const length = kept.entries.length
       const dropped = state.transcript.entries.length - length
       const decisions = state.decisions.filter((decision) => decision.at <= length)
-      const sent = state.live
       // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
       const meter = { ...state.meter, anchor: null, inFlight: null }
-      state = fresh(kept, rules, decisions, { ...state.memory, streak: 0, holders: null }, meter, state.tail)
-      Live.inherit(state.live, sent)
-      // A removal that was dropped brings back what it hid.
-      Spills.add(spills, store, kept, state.index, decisions)
+      const memory = { ...state.memory, streak: 0, holders: null }
+      const { live, tail } = state
+      yield* become(Session.fresh(kept, rules, decisions, memory, meter, tail), summaries?.refire ?? Refire.initial)
+      Live.inherit(state.live, live)
       yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
     yield* take(incoming.slice(next))
   })
 
+  /** The view as it is now, as a pass that nothing judges: for what a person asks for. */
+  const manualPass = Effect.sync(() => {
+    Live.update(state.live)
+    const sending = Live.prepare(state.live)
+    const counted = { ...Session.countedOf(state, {}), price: Live.priceOf(state.live) + sending.added }
+    return passFor(() => sending, TokenMeter.read(state.meter, settings.meter, counted), Budget.resolve(settings))
+  })
+
+  /** Commits what a person asked for, as a boundary of its own; the next request carries it. */
+  const commitManual = Effect.fnUntraced(function*(given: Stage.Pass, after: Stage.Pass) {
+    const boundary = Session.commit(state, given.before, after)
+    if (boundary === undefined) return
+    state.asked = null
+    Live.update(state.live)
+    yield* publish(boundary)
+    yield* spill(state.decisions.slice(given.before.decisions.length), publish)
+    yield* changed
+  })
+
+  const reportOf = (given: Stage.Pass, after: Stage.Pass, checkpoint: number | null, manual: ManualOptions) =>
+    Option.some<CompactionReport>({
+      entries: given.entries - View.conversation(after.view),
+      tokens: given.before.price - after.view.price,
+      generation: state.memory.generation,
+      checkpoint,
+      commandId: manual.commandId ?? null
+    })
+
+  const compactWithLadder = Effect.fnUntraced(function*(manual: ManualOptions) {
+    const given = yield* manualPass
+    const pruned = yield* Rung.stage(Rung.pruneToolResults())(given)
+    const after = yield* Ladder.climb(Ladder.progressive, pruned, { target: given.sizes.target })
+    if (after.view.price >= given.view.price) return Option.none<CompactionReport>()
+    yield* commitManual(given, after)
+    return reportOf(given, after, null, manual)
+  })
+
+  const compactWithSummary = Effect.fnUntraced(function*(self: Summaries.Summaries, manual: ManualOptions) {
+    const plan = yield* locked(Effect.map(manualPass, ({ budget, view }) =>
+      planOf(
+        self,
+        view,
+        budget.limit,
+        {
+          aim: 0,
+          retain: 0,
+          minimum: 0,
+          heedProtection: false,
+          mergeCheckpoints: self.summary.mergeCheckpoints
+        },
+        null,
+        manual.focus
+      )))
+    if (plan === undefined) return Option.none<CompactionReport>()
+    const made = yield* Summaries.now(self, plan)
+    return yield* locked(Effect.gen(function*() {
+      const given = yield* manualPass
+      if (!Checkpoint.holds(given.view, made.span.seqs)) {
+        return yield* new SurfaceChanged({ entries: made.span.seqs.length })
+      }
+      const ready = Summaries.enter(self, state.transcript, made)
+      const after = yield* Stage.guard(Checkpoint.absorb, Guard.shrinks)({ ...given, ready })
+      yield* commitManual(given, after)
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation)
+      return reportOf(given, after, ready.checkpoint, manual)
+    }))
+  })
+
+  const compactNow = (manual: ManualOptions = {}) =>
+    Effect.suspend((): Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError> => {
+      if (isCompacting || summaries?.isRunning === true) return Effect.fail(new CompactionBusy())
+      isCompacting = true
+      const run = summaries === undefined ? locked(compactWithLadder(manual)) : compactWithSummary(summaries, manual)
+      return Effect.ensuring(
+        run,
+        Effect.sync(() => {
+          isCompacting = false
+        })
+      )
+    })
+
   const locked = Semaphore.withPermit(lock)
 
+  const status = locked(Effect.sync((): Status => ({
+    entries: state.transcript.entries.length,
+    counts: Decision.counts(state.index),
+    level: state.memory.level,
+    generation: state.memory.generation,
+    streak: state.memory.streak,
+    overrides: state.memory.overrides,
+    refusals: state.memory.refusals,
+    reading: state.reading,
+    budget: state.budget,
+    lastBoundary: state.lastBoundary,
+    lastSkip: state.lastSkip,
+    lastInfeasible: state.lastInfeasible,
+    summary: summaries === undefined ? null : Summaries.phaseOf(summaries)
+  })))
+
   return {
-    append: (input) => locked(Effect.flatMap(messagesOf(input), take)),
+    append: (input) => locked(Effect.flatMap(Session.messagesOf(input), take)),
     request: locked(Effect.suspend(() => build({}))),
     requestWith: (call) => locked(Effect.suspend(() => build(call))),
     sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
@@ -667,47 +781,50 @@ export const make = Effect.fnUntraced(function*<
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
       })),
-    history: locked(Effect.sync(() => Prompt.fromMessages(state.transcript.messages.slice()))),
+    compactNow,
+    resumeSummaries: Effect.suspend(() => {
+      if (summaries === undefined) return Effect.void
+      summaries.refire = { ...summaries.refire, failures: 0, isOpen: false }
+      return changed
+    }),
+    history: locked(Effect.sync(() => Prompt.fromMessages(Session.historyOf(state.transcript)))),
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
     export: locked(Effect.suspend(() => {
+      if (summaries !== undefined) Summaries.land(summaries, state.transcript)
       const { asked, decisions, memory, meter, tail, transcript } = state
       const messages = transcript.messages.map((message, at) => ({
-        message: savable(message),
+        message: Session.savable(message),
         origin: transcript.origins[at]!
       }))
-      return Effect.orDie(Schema.encodeEffect(Saved)({ version: 1, messages, decisions, asked, memory, meter, tail }))
+      const saved = summaries === undefined ? null : { refire: summaries.refire, ready: summaries.ready ?? null }
+      return Effect.orDie(
+        Schema.encodeEffect(Saved)({ version: 1, messages, decisions, asked, memory, meter, tail, summaries: saved })
+      )
     })),
     restore: (saved) =>
-      locked(Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) => {
-        const transcript = Transcript.make(estimator.price)
-        for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
-        const { asked, decisions, memory, meter, tail } = decoded
-        state = { ...fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail), asked }
-        spills = Spills.make()
-        Spills.add(spills, store, transcript, state.index, decisions)
-        const capped = capFrom(0)
-        // What was cut only now makes another request than the one that was asked for last.
-        if (capped.length > 0) state.asked = null
-        return tellCapped(capped)
-      })),
-    reset: locked(Effect.sync(() => {
-      state = fresh(Transcript.make(estimator.price), rules)
+      locked(
+        Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) =>
+          Effect.gen(function*() {
+            const transcript = Transcript.make(estimator.price)
+            for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
+            const { asked, decisions, memory, meter, tail } = decoded
+            const next = Session.fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
+            yield* become({ ...next, asked }, decoded.summaries?.refire ?? Refire.initial)
+            if (summaries !== undefined) summaries.ready = decoded.summaries?.ready ?? undefined
+            spills = Spills.make()
+            Spills.add(spills, store, transcript, state.index, decisions)
+            const capped = capFrom(0)
+            // What was cut only now makes another request than the one that was asked for last.
+            if (capped.length > 0) state.asked = null
+            yield* tellCapped(capped)
+          }))
+      ),
+    reset: locked(Effect.suspend(() => {
       spills = Spills.make()
+      return become(Session.fresh(Transcript.make(estimator.price), rules), Refire.initial)
     })),
-    status: locked(Effect.sync(() => ({
-      entries: state.transcript.entries.length,
-      counts: Decision.counts(state.index),
-      level: state.memory.level,
-      generation: state.memory.generation,
-      streak: state.memory.streak,
-      overrides: state.memory.overrides,
-      refusals: state.memory.refusals,
-      reading: state.reading,
-      budget: state.budget,
-      lastBoundary: state.lastBoundary,
-      lastSkip: state.lastSkip,
-      lastInfeasible: state.lastInfeasible
-    }))),
+    status,
+    statusChanges: Stream.mapEffect(SubscriptionRef.changes(changes), () => status),
     events: Stream.fromPubSub(hub)
   }
 })

@@ -57,6 +57,14 @@ export const threshold = (pass: Stage.Pass): boolean =>
   (pass.budget.limit > 0 && pass.count.tokens >= pass.budget.trigger) || hasTooManyMessages(pass)
 
 /**
+ * Holds when a summary is ready and the settings make that a reason for a boundary of its own.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const summary = (pass: Stage.Pass): boolean => pass.ready !== null && pass.settings.summary?.eager === true
+
+/**
  * Lets a pass through only if its count is of kind `usage`: a boundary costs a cold prompt cache and decides for the rest
  * of the session, which is not done on a guess.
  *

@@ -27,7 +27,7 @@ import * as CompactionEvent from "./CompactionEvent.ts"
 import * as Climb from "./internal/climb.ts"
 import * as Draft from "./internal/draft.ts"
 import * as Rung from "./Rung.ts"
-import type * as Stage from "./Stage.ts"
+import * as Stage from "./Stage.ts"
 import type * as View from "./View.ts"
 
 /**
@@ -176,12 +176,13 @@ const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | Budge
     const { draft } = yield* climbTo(pass, { price: isCrowded ? Infinity : target, entries })
     if (draft.entries > entries) pass = yield* nameMessages(pass, draft.entries, entries)
     if (isCrowded) return commit(pass, draft, draft.edits.length, {})
-    if (draft.price >= pass.view.price && draft.price < limit) return yield* powerless(pass)
+    const isFirst = pass.view === pass.before
+    if (isFirst && draft.price >= pass.view.price && draft.price < limit) return yield* powerless(pass)
     if (draft.price <= target) return commit(pass, draft, draft.edits.length, { target })
     const floor = draft.price
     if (floor >= limit) return yield* fit(pass, draft, rungs.length)
     const { aim, line } = between(floor, pass.sizes)
-    if (Math.max(pass.count.tokens / pass.scale, pass.view.price) < line) return commit(pass, draft, 0, { floor })
+    if (Stage.pressureOf(pass) < line) return commit(pass, draft, 0, { floor })
     return commit(pass, draft, Draft.editsTo(draft, aim), { floor, target: aim })
   })
 }

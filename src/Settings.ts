@@ -36,8 +36,8 @@ const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqua
  *
  * Ratios are of the budget, tokens where it says so.
  *
- * - `mode`: `background` never makes a turn wait; `between` summarises inside the request, after pruning, when that is
- *   not enough, in at most `compactionRetries + 1` rounds.
+ * - `mode`: `background` never makes a turn wait; `between` summarises inside the request, after pruning (`prune`), when
+ *   that is not enough, in at most `compactionRetries + 1` rounds.
  * - `trigger`: a summary is begun when the count reaches this ratio. `disarm`: with `hysteresis`, after a summary was
  *   absorbed, none is begun until the count fell below this ratio once. `cooldownRequests`, `cooldownGrowth`: nor before
  *   so many requests and so much growth of the count. `minSpan`: nor of a span that costs less.
@@ -80,6 +80,7 @@ export const Summary = Schema.Struct({
   ledger: key(share("write a ratio from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
   faithful: key(Schema.Literals(["off", "warn", "refuse"]), "warn"),
   maxFailures: key(positive("write a number of failures of at least 1, for example 3"), 3),
+  prune: key(Schema.Boolean, true),
   compactionRetries: key(natural("write a number of further rounds, 0 or more, for example 1"), 1)
 }).check(
   Schema.makeFilter((summary) =>

@@ -118,7 +118,8 @@ export interface Report {
  *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
  * - `payload`: what the view `before` carries; measured when it is asked for.
  * - `locate`: where the full text of a result that is shortened will lie.
- * - `ready`: a checkpoint that was made beside the session and waits for a boundary.
+ * - `ready`: a checkpoint that was made beside the session and waits for a boundary. `summarise`: writes one of a view
+ *   while the pass waits, if that may be done now; it never fails.
  *
  * @category models
  * @since 0.1.0
@@ -138,6 +139,7 @@ export interface Pass {
   readonly payload: () => Payload
   readonly locate: SpillStore.Locate
   readonly ready: Ready | null
+  readonly summarise: ((view: View.View) => Effect.Effect<Ready | null>) | null
 }
 
 /**
@@ -197,9 +199,20 @@ export const fromPrompt = Effect.fnUntraced(function*(
     report: noReport,
     payload: () => PayloadInternal.sum(view.items.map((item) => item.message)),
     locate: SpillStore.locateIn(store),
-    ready: null
+    ready: null,
+    summarise: null
   }
 })
+
+/**
+ * What the view of a pass occupies, in prices: the count, less what the stages before have freed, and never less than the
+ * price.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const pressureOf = (pass: Pass): number =>
+  Math.max(pass.view.price, pass.count.tokens / pass.scale - (pass.before.price - pass.view.price))
 
 /**
  * @category models

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url"
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
   { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks"] },
   // A ladder asks the spill store where a text will lie, as it asks the estimator what a message costs.
-  { name: "measure", files: ["Estimator", "TokenMeter", "Settings", "Budget", "ModelTable", "SpillStore"] },
+  { name: "measure", files: ["Estimator", "Overflow", "TokenMeter", "Settings", "Budget", "ModelTable", "SpillStore"] },
   {
     name: "decide",
     files: [

@@ -47,6 +47,9 @@ export interface Live {
   sentHead: number
   opened: boolean
   sure: number
+  /** The seq of the first entry of each message that was sent, and how many entries there were then. */
+  sentSeqOf: (at: number) => number
+  sentEntries: number
 }
 
 export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index: Decision.Index): Live => ({
@@ -71,7 +74,9 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   sent: [],
   sentHead: 0,
   opened: false,
-  sure: 0
+  sure: 0,
+  sentSeqOf: () => -1,
+  sentEntries: 0
 })
 
 /** Forgets what was final; the last prompt is kept, to be compared with the next one. */
@@ -307,6 +312,8 @@ export const send = (self: Live, sending: Sending): Change | undefined => {
   self.sentHead = head
   self.opened = sending.opened
   self.sure = sending.final
+  self.sentSeqOf = sending.seqOf
+  self.sentEntries = self.taken
   if (at === sent.length) return undefined
   // A system entry changes only what stands before the conversation; when that changed too, there was a repair as well.
   const isSystem = at < Math.max(head, sentHead)
@@ -333,4 +340,11 @@ export const lastHumanOf = (
     ? self.transcript.items[seq]!
     : Alter.item(self.transcript, entries[seq]!, alterations)
   return { lastHuman, isLast: self.region.at(-1)?.seq === seq }
+}
+
+/** The messages that were sent last, up to the last one that holds an entry of a span. */
+export const sentUpTo = (self: Live, span: ReadonlySet<number>): ReadonlyArray<Prompt.Message> => {
+  let end = self.sent.length
+  while (end > 0 && !span.has(self.sentSeqOf(end - 1))) end--
+  return self.sent.slice(0, end)
 }

@@ -62,6 +62,8 @@ export const make = (draft: Protected, relax: number): Protection => {
       recent[at] = 1
       held[at] = 1
     }
+    // A checkpoint stands for much more than it costs: it goes only when nothing else can.
+    if (entry.origin === "library" && relax > 0) held[at] = 1
     if (entry.pinned || (entry.calls.length > 0 && Transcript.isOpen(transcript, entry.seq))) held[at] = 1
   }
   for (const at of lastResults(draft)) held[at] = 1

@@ -1,0 +1,325 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as FiberHandle from "effect/FiberHandle"
+import type * as Schedule from "effect/Schedule"
+import type * as CompactionEvent from "../CompactionEvent.ts"
+import * as Guard from "../Guard.ts"
+import type * as Settings from "../Settings.ts"
+import type * as Stage from "../Stage.ts"
+import * as Summarizer from "../Summarizer.ts"
+import * as Transcript from "../Transcript.ts"
+import * as Refire from "./refire.ts"
+import * as Summarise from "./summarise.ts"
+
+type Publish = (event: CompactionEvent.CompactionEvent) => Effect.Effect<void>
+
+/** Why a summary came to nothing. */
+export type Failure = Summarizer.SummaryError | Guard.SummaryNotSmaller
+
+/**
+ * The summaries of one session: at most one is being written, and at most one waits for a boundary.
+ *
+ * `made` is accepted and not yet in the transcript, `ready` is in it and waits. `task` numbers the runs: what a run says
+ * that is not the current one any more is not heard.
+ */
+export interface Summaries {
+  readonly service: Summarizer.Service
+  readonly summary: Settings.Summary
+  readonly retry: Schedule.Schedule<unknown, Failure> | undefined
+  readonly handle: FiberHandle.FiberHandle<void>
+  readonly publish: Publish
+  refire: Refire.State
+  task: number
+  isRunning: boolean
+  made: Summarise.Made | undefined
+  ready: Stage.Ready | undefined
+  /** What the last request counted, in tokens: what a cooldown is measured from. */
+  count: number
+  /** What a request must count before a span is looked for again, after there was none. */
+  notBefore: number
+  /** How many requests go by without a call after summaries inside a request did not bring it below the trigger. */
+  backoff: number
+  /** How many summaries were asked for inside the current request. */
+  asked: number
+}
+
+/** Requests without a call after one whose summaries did not converge. */
+const backoffRequests = 5
+
+export const phaseOf = (self: Summaries): "idle" | "running" | "ready" | "stopped" =>
+  self.refire.isOpen
+    ? "stopped"
+    : self.isRunning
+    ? "running"
+    : self.made !== undefined || self.ready !== undefined
+    ? "ready"
+    : "idle"
+
+/**
+ * Writes a summary within the timeout, exactly. The writing runs in a fiber of its own: one that cannot be interrupted is
+ * left behind when its time is up, and nobody waits for it.
+ */
+const bounded = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
+  const { retry, service, summary } = self
+  const once = Summarise.run(service, plan, summary)
+  const writing = retry === undefined ? once : Effect.retry(once, { schedule: retry, while: isTransient })
+  const fiber = yield* Effect.forkDetach(writing, { startImmediately: true })
+  const abandon = Effect.sync(() => fiber.interruptUnsafe())
+  const exit = yield* Effect.timeoutOption(Fiber.await(fiber), summary.timeout).pipe(Effect.onInterrupt(() => abandon))
+  if (exit._tag === "Some") return yield* exit.value
+  yield* abandon
+  return yield* new Summarizer.SummaryTimedOut({ milliseconds: Duration.toMillis(summary.timeout) })
+})
+
+/** A summary that was written and judged is not written again for the same span; one that could not be may be. */
+const isTransient = (error: Failure): boolean => error._tag === "SummarizerFailed" && !error.isOverflow
+
+const causes = {
+  SummarizerFailed: "failed",
+  SummaryTruncated: "truncated",
+  SummaryEmpty: "empty",
+  SummaryTimedOut: "timeout"
+} as const
+
+const readyEvent = (made: Summarise.Made, milliseconds: number): typeof CompactionEvent.SummaryReady.Type => ({
+  _tag: "SummaryReady",
+  milliseconds,
+  before: made.span.price,
+  after: made.price,
+  model: made.reply.model,
+  layout: made.layout,
+  fallback: made.fallback,
+  input: usedBy(made),
+  output: made.reply.usage?.outputTokens ?? null,
+  claims: made.strays.claims,
+  rules: made.strays.rules,
+  lost: made.lost
+})
+
+const usedBy = ({ reply: { usage } }: Summarise.Made): number | null => {
+  if (usage === null) return null
+  const { cacheRead = 0, cacheWrite = 0, total, uncached } = usage.inputTokens
+  return uncached === undefined ? total ?? null : uncached + cacheRead + cacheWrite
+}
+
+const fail = Effect.fnUntraced(function*(
+  self: Summaries,
+  cause: typeof CompactionEvent.SummaryFailed.Type["cause"],
+  reason: string,
+  milliseconds: number
+) {
+  const wasOpen = self.refire.isOpen
+  self.refire = Refire.failed(self.refire, self.summary, self.count)
+  const { failures, isOpen } = self.refire
+  yield* self.publish({ _tag: "SummaryFailed", cause, reason, milliseconds, failures })
+  if (isOpen && !wasOpen) yield* self.publish({ _tag: "SummariesStopped", failures })
+})
+
+const refuse = (
+  self: Summaries,
+  cause: typeof CompactionEvent.SummaryRefused.Type["cause"],
+  reason: string
+): Effect.Effect<void> => {
+  self.refire = Refire.refused(self.refire, self.count)
+  return self.publish({ _tag: "SummaryRefused", cause, reason })
+}
+
+/** Takes the exit of a run, whatever it is, and publishes it. */
+const take = Effect.fnUntraced(function*(
+  self: Summaries,
+  exit: Exit.Exit<Summarise.Made, Failure>,
+  milliseconds: number
+) {
+  self.isRunning = false
+  if (Exit.isSuccess(exit)) {
+    self.made = exit.value
+    return yield* self.publish(readyEvent(exit.value, milliseconds))
+  }
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    return yield* self.publish({
+      _tag: "SummaryFailed",
+      cause: "interrupted",
+      reason: "the session was closed or set anew",
+      milliseconds,
+      failures: self.refire.failures
+    })
+  }
+  const error = Cause.findErrorOption(exit.cause)
+  if (error._tag === "None") return yield* fail(self, "defect", String(Cause.squash(exit.cause)), milliseconds)
+  switch (error.value._tag) {
+    case "SummaryNotSmaller":
+      return yield* refuse(self, "notSmaller", error.value.message)
+    case "SummaryUnfaithful":
+      return yield* refuse(self, "unfaithful", error.value.message)
+    default:
+      return yield* fail(self, causes[error.value._tag], error.value.message, milliseconds)
+  }
+})
+
+const started = (self: Summaries, plan: Summarise.Plan): typeof CompactionEvent.SummaryStarted.Type => ({
+  _tag: "SummaryStarted",
+  first: plan.span.seqs[0] ?? 0,
+  last: plan.span.seqs.at(-1) ?? 0,
+  entries: plan.span.seqs.length,
+  tokens: plan.span.price,
+  count: self.count,
+  generation: plan.generation
+})
+
+/** Begins a summary beside the session; one that is being written goes on instead. */
+export const start = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
+  if (self.isRunning) return
+  self.isRunning = true
+  const task = ++self.task
+  yield* self.publish(started(self, plan))
+  const run = Effect.gen(function*() {
+    const begun = yield* Clock.currentTimeMillis
+    const exit = yield* Effect.exit(bounded(self, plan)).pipe(
+      Effect.onInterrupt(() =>
+        task === self.task
+          ? Effect.flatMap(Clock.currentTimeMillis, (now) => take(self, Exit.interrupt(), now - begun))
+          : Effect.void
+      )
+    )
+    const ended = yield* Clock.currentTimeMillis
+    if (task === self.task) yield* Effect.uninterruptible(take(self, exit, ended - begun))
+  })
+  yield* FiberHandle.run(self.handle, run)
+})
+
+/** Writes a summary while the caller waits, at most for the timeout. Fails as the writing fails; nothing is lost then. */
+export const now = Effect.fnUntraced(function*(
+  self: Summaries,
+  plan: Summarise.Plan
+): Effect.fn.Return<Summarise.Made, Failure> {
+  self.isRunning = true
+  self.task++
+  yield* self.publish(started(self, plan))
+  const begun = yield* Clock.currentTimeMillis
+  const exit = yield* Effect.exit(bounded(self, plan)).pipe(
+    Effect.onInterrupt(() =>
+      Effect.flatMap(Clock.currentTimeMillis, (ended) => take(self, Exit.interrupt(), ended - begun))
+    )
+  )
+  const ended = yield* Clock.currentTimeMillis
+  yield* take(self, exit, ended - begun)
+  self.made = undefined
+  return yield* exit
+})
+
+/** Puts an accepted summary into the transcript, where it waits for a boundary; its seq is its own from then on. */
+export const land = (self: Summaries, transcript: Transcript.Transcript): Stage.Ready | null => {
+  if (self.made !== undefined) {
+    self.ready = enter(self, transcript, self.made)
+    self.made = undefined
+  }
+  return self.ready ?? null
+}
+
+/** Appends the checkpoint of a summary to the transcript. */
+export const enter = (
+  self: Summaries,
+  transcript: Transcript.Transcript,
+  made: Summarise.Made
+): Stage.Ready => {
+  const checkpoint = transcript.entries.length
+  Transcript.append(transcript, made.message, "library")
+  return { checkpoint, seqs: made.span.seqs, inPlace: self.summary.placement === "inPlace" }
+}
+
+/** Growth of the count, as a share of the budget, before a span is looked for again where there was none. */
+const searchStep = 0.02
+
+/** Whether a span is to be looked for at this request. */
+export const isDue = (self: Summaries, count: number, limit: number): boolean =>
+  self.summary.mode === "background" && phaseOf(self) === "idle" && count >= self.notBefore
+  && Refire.mayStart(self.refire, self.summary, count, limit)
+
+/** There was no span worth a call. */
+export const foundNone = (self: Summaries, count: number, limit: number): void => {
+  self.notBefore = count + Math.ceil(searchStep * limit)
+}
+
+/** What a pass made of the summary that was ready. */
+export interface Outcome {
+  readonly isAbsorbed: boolean
+  readonly isBoundary: boolean
+  readonly isStale: boolean
+  /** What the request counts now, and whether it is at or above the trigger still. */
+  readonly count: number
+  readonly isPressed: boolean
+  readonly generation: number
+}
+
+/** Takes in how a request ended: whether the summary that was ready is used, stays ready, or is given up. */
+export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outcome, limit: number) {
+  const { ready } = self
+  self.count = outcome.count
+  self.refire = Refire.request(self.refire, self.summary, outcome.count, limit)
+  if (self.asked > 0) self.backoff = outcome.isPressed ? backoffRequests : 0
+  else if (self.backoff > 0) self.backoff--
+  self.asked = 0
+  if (ready === undefined) return
+  if (outcome.isAbsorbed) {
+    self.ready = undefined
+    yield* absorbed(self, ready, outcome.count, outcome.generation)
+  } else if (outcome.isStale) {
+    self.ready = undefined
+    yield* refuse(self, "stale", "a part of the span is no longer in the view")
+  } else if (outcome.isBoundary) {
+    self.ready = undefined
+    yield* refuse(self, "notSmaller", "the span costs no more than the checkpoint as it stands in the view now")
+  }
+})
+
+/** Tells that a checkpoint stands for its span now. */
+export const absorbed = (
+  self: Summaries,
+  ready: Stage.Ready,
+  count: number,
+  generation: number
+): Effect.Effect<void> => {
+  self.refire = Refire.absorbed(self.refire, count)
+  self.notBefore = 0
+  return self.publish({ _tag: "SummaryAbsorbed", seq: ready.checkpoint, entries: ready.seqs.length, generation })
+}
+
+/** Gives up what is being written and what waits: they are about a transcript that is no more. */
+export const clear = (self: Summaries, refire: Refire.State): Effect.Effect<void> => {
+  self.task++
+  self.isRunning = false
+  self.made = undefined
+  self.ready = undefined
+  self.refire = refire
+  self.backoff = 0
+  self.asked = 0
+  return FiberHandle.clear(self.handle)
+}
+
+/** Makes the summaries of a session; they end with its scope. */
+export const make = (
+  service: Summarizer.Service,
+  summary: Settings.Summary,
+  publish: Publish,
+  retry: Schedule.Schedule<unknown, Failure> | undefined
+) =>
+  Effect.map(FiberHandle.make<void>(), (handle): Summaries => ({
+    service,
+    summary,
+    retry,
+    handle,
+    publish,
+    refire: Refire.initial,
+    task: 0,
+    isRunning: false,
+    made: undefined,
+    ready: undefined,
+    count: 0,
+    notBefore: 0,
+    backoff: 0,
+    asked: 0
+  }))
