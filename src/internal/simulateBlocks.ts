@@ -1,10 +1,11 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Marks from "../Marks.ts"
 
-/** The blocks of a message as a prompt cache sees them: a hash of each one, and its share of the message's price. */
+/** The blocks of a message as a prompt cache sees them: a hash of each one, its share of the price, and a hash of all. */
 export interface Blocks {
   readonly hashes: ReadonlyArray<number>
   readonly shares: ReadonlyArray<number>
+  readonly content: number
 }
 
 /** A hash of 53 bits; two rounds with other multipliers, since one of 32 bits collides among a million prefixes. */
@@ -42,8 +43,10 @@ const make = (message: Prompt.Message): Blocks => {
     ? [message.role === "system" ? message.content : ""]
     : parts.map(textOf)
   const length = texts.reduce((sum, text) => sum + text.length, 0)
+  const hashes = texts.map((text) => hash(`${message.role}:${text}`))
   return {
-    hashes: texts.map((text) => hash(`${message.role}:${text}`)),
+    hashes,
+    content: hashes.reduce(extend, 0),
     shares: texts.map((text) => length === 0 ? 1 / texts.length : text.length / length)
   }
 }
@@ -54,3 +57,6 @@ export const of = (message: Prompt.Message): Blocks => {
   if (blocks === undefined) known.set(message, blocks = make(message))
   return blocks
 }
+
+/** What is equal for messages of the same content. */
+export const contentOf = (message: Prompt.Message): number => of(message).content

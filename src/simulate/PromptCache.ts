@@ -255,7 +255,7 @@ const totalOf = (state: State): number => state.tokens.at(-1) ?? 0
 
 const isUserTurn = (message: Prompt.Message): boolean => message.role === "user" || message.role === "tool"
 
-/** The last block before each breakpoint, the newest first. */
+/** The last block before each breakpoint, the newest first; what is too short for the cache has none. */
 const breakpoints = (rules: Explicit, state: State, stableLength: number): ReadonlyArray<number> => {
   const { ends, messages } = state
   const blocks: Array<number> = []
@@ -271,24 +271,27 @@ const breakpoints = (rules: Explicit, state: State, stableLength: number): Reado
   while (system < stableLength && messages[system]!.role === "system") system++
   if (rules.system && system > 0) blocks.push(ends[system - 1]! - 1)
   if (rules.tools && state.tools > 0) blocks.push(0)
-  return blocks
+  return blocks.filter((block) => state.tokens[block]! >= rules.minimum)
 }
 
 const isLive = (line: Line | undefined, life: number, at: number): boolean =>
   line !== undefined && at - line.usedAt < life
 
+/** The longest entry that a request begins with: its last block, or -1. The newest breakpoint finds it, if any does. */
+const hitOf = (rules: Explicit, state: State, points: ReadonlyArray<number>, at: number): number => {
+  for (const point of points) {
+    for (let block = point; block >= 0 && block > point - rules.lookBack; block--) {
+      if (isLive(state.entries.get(state.prefixes[block]!), rules.life, at)) return block
+    }
+  }
+  return -1
+}
+
 const sendExplicit = (rules: Explicit, state: State, request: Request, at: number): Buckets => {
   layOut(state, request)
   const { entries, prefixes, tokens } = state
-  const points = breakpoints(rules, state, request.stableLength).filter((block) => tokens[block]! >= rules.minimum)
-  let hit = -1
-  // The window of a shorter prefix holds nothing longer than what a longer one has found.
-  for (const point of points) {
-    for (let block = point; block > point - rules.lookBack && block > hit; block--) {
-      if (block >= 0 && isLive(entries.get(prefixes[block]!), rules.life, at)) hit = block
-    }
-    if (hit >= 0) break
-  }
+  const points = breakpoints(rules, state, request.stableLength)
+  const hit = hitOf(rules, state, points, at)
   const read = hit < 0 ? 0 : tokens[hit]!
   const end = points[0] === undefined ? 0 : tokens[points[0]]!
   if (hit >= 0) entries.set(prefixes[hit]!, { usedAt: at })
@@ -297,20 +300,25 @@ const sendExplicit = (rules: Explicit, state: State, request: Request, at: numbe
   return { read, written, fresh: totalOf(state) - read - written }
 }
 
-const sendAutomatic = (rules: Automatic, state: State, request: Request, at: number): Buckets => {
-  const shared = layOut(state, request)
-  const { entries, ends, prefixes, tokens } = state
+const wholeSteps = (rules: Automatic, tokens: number): number =>
+  tokens < rules.minimum ? 0 : Math.floor(tokens / rules.step) * rules.step
+
+/** What of a request was sent before, in whole steps. */
+const sharedOf = (rules: Automatic, { entries, prefixes, tokens }: State, at: number): number => {
   let hit = prefixes.length - 1
   while (hit >= 0 && !isLive(entries.get(prefixes[hit]!), rules.life, at)) hit--
-  const wholeSteps = (amount: number): number =>
-    amount < rules.minimum ? 0 : Math.floor(amount / rules.step) * rules.step
-  const read = hit < 0 ? 0 : wholeSteps(tokens[hit]!)
-  const written = wholeSteps(totalOf(state)) - read
+  return hit < 0 ? 0 : wholeSteps(rules, tokens[hit]!)
+}
+
+const sendAutomatic = (rules: Automatic, state: State, request: Request, at: number): Buckets => {
+  const isExtension = layOut(state, request) >= state.stableLength && state.stableLength > 0
+  const { ends, entries, prefixes } = state
+  const read = sharedOf(rules, state, at)
+  const written = wholeSteps(rules, totalOf(state)) - read
   // What extends the request before joins its line; anything else is a new line, to which all of it now belongs.
-  const isExtension = shared >= state.stableLength
-  if (!isExtension || state.stableLength === 0) state.line = { usedAt: at }
+  if (!isExtension) state.line = { usedAt: at }
   state.line.usedAt = at
-  const first = isExtension && shared > 0 && state.stableLength > 0 ? ends[shared - 1]! : 0
+  const first = isExtension ? ends[state.stableLength - 1]! : 0
   for (let block = first; block < prefixes.length; block++) entries.set(prefixes[block]!, state.line)
   state.stableLength = request.stableLength
   return { read, written, fresh: totalOf(state) - read - written }
@@ -332,6 +340,23 @@ export const sendAt = (self: PromptCache, request: Request, at: number): Buckets
     case "none":
       return { read: 0, written: 0, fresh: request.prices.reduce((sum, price) => sum + price, request.tools ?? 0) }
   }
+}
+
+/**
+ * What a request would read at a time in milliseconds, in tokens, if it were sent and nothing of it were kept.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const readAt = (self: PromptCache, request: Request, at: number): number => {
+  const { rules, state } = self
+  if (rules._tag === "none") return 0
+  // Laid out apart, since a request that leaves nothing behind is not the one before of the next.
+  const apart: State = { ...make(rules).state, entries: state.entries }
+  layOut(apart, request)
+  if (rules._tag === "automatic") return sharedOf(rules, apart, at)
+  const hit = hitOf(rules, apart, breakpoints(rules, apart, request.stableLength), at)
+  return hit < 0 ? 0 : apart.tokens[hit]!
 }
 
 /**

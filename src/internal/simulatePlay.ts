@@ -1,0 +1,196 @@
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as ContextManager from "../ContextManager.ts"
+import * as Estimator from "../Estimator.ts"
+import * as Guard from "../Guard.ts"
+import * as Ladder from "../Ladder.ts"
+import type * as Stage from "../Stage.ts"
+import type * as TokenMeter from "../TokenMeter.ts"
+import * as View from "../View.ts"
+import * as Wire from "../Wire.ts"
+import { sameMessage } from "./sameMessage.ts"
+
+/** An error of a pass, as far as a row names it. */
+export interface Failure {
+  readonly _tag: string
+  readonly message: string
+}
+
+/** What every row of a played session says; see `Replay.Row`. */
+export interface Row {
+  readonly request: number
+  readonly count: number
+  readonly kind: TokenMeter.Kind
+  readonly viewTokens: number
+  readonly viewMessages: number
+  readonly boundary: {
+    readonly level: number
+    readonly freed: number
+    readonly before: number
+    readonly after: number
+    readonly removed: number
+    readonly truncated: number
+    readonly stubbed: number
+    readonly absorbed: number
+  } | null
+  readonly skipped: {
+    readonly freed: number
+    readonly required: number
+    readonly level: number
+    readonly streak: number
+  } | null
+  readonly infeasible: Stage.Infeasibility | null
+  readonly prefixKept: number
+  readonly prefixChanged: ContextManager.Request["prefixChanged"]
+  readonly violations: number
+  readonly error?: { readonly tag: string; readonly message: string }
+}
+
+/**
+ * One request that was played: its row, the request itself unless it failed, and the pass as it began and as it ended.
+ * `at` is the position of the message that answers it, `of` how many requests there will be.
+ */
+export interface Turn<out E> {
+  readonly row: Row
+  readonly at: number
+  readonly of: number
+  readonly sent: ContextManager.Request | undefined
+  readonly before: Stage.Pass
+  readonly after: Stage.Pass | undefined
+  readonly manager: ContextManager.ContextManager<E>
+}
+
+/** How often a prompt breaks the rules `anthropic` and `openaiChat`. */
+export const violationsIn = (messages: ReadonlyArray<Prompt.Message>): number =>
+  Wire.check(messages, Wire.anthropic).length + Wire.check(messages, Wire.openaiChat).length
+
+/** How many messages at the front of two prompts are the same. */
+const commonLength = (a: ReadonlyArray<Prompt.Message>, b: ReadonlyArray<Prompt.Message>): number => {
+  let at = 0
+  while (at < a.length && at < b.length && sameMessage(a[at]!, b[at]!)) at++
+  return at
+}
+
+/** Prices messages, each once: most of a prompt is the prompt before. */
+export const pricing = (price: (message: Prompt.Message) => number): (message: Prompt.Message) => number => {
+  const known = new WeakMap<Prompt.Message, number>()
+  return (message) => {
+    let tokens = known.get(message)
+    if (tokens === undefined) known.set(message, tokens = price(message))
+    return tokens
+  }
+}
+
+/** What the events of a request say about it. */
+export const happened = (events: ContextManager.Request["events"]): Pick<Row, "boundary" | "skipped"> => {
+  let boundary: Row["boundary"] = null
+  let skipped: Row["skipped"] = null
+  for (const event of events) {
+    if (event._tag === "Compacted") {
+      const { absorbed, after, before, freed, level, removed, stubbed, truncated } = event
+      boundary = { level, freed, before, after, removed, truncated, stubbed, absorbed }
+    } else if (event._tag === "CompactionSkipped") {
+      const { freed, level, required, streak } = event
+      skipped = { freed, required, level, streak }
+    }
+  }
+  return { boundary, skipped }
+}
+
+const isSkip = Schema.is(Guard.ClearFloorUnsatisfied)
+const isInfeasible = Schema.is(Ladder.BudgetInfeasible)
+
+const failedRow = (request: number, failure: Failure, { count, view }: Stage.Pass): Row => ({
+  request,
+  count: count.tokens,
+  kind: count.kind,
+  viewTokens: view.price,
+  viewMessages: View.toPrompt(view).content.length,
+  boundary: null,
+  skipped: isSkip(failure)
+    ? { freed: failure.freed, required: failure.required, level: failure.level, streak: failure.streak }
+    : null,
+  infeasible: isInfeasible(failure) ? { over: failure.over, holders: failure.holders } : null,
+  prefixKept: 1,
+  prefixChanged: null,
+  violations: 0,
+  error: { tag: failure._tag, message: failure.message }
+})
+
+/** Where the requests of a recorded session are: one before each message of the assistant but one that answered nothing. */
+export const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
+  messages.flatMap((message, at) => message.role === "assistant" && at > 0 ? [at] : [])
+
+/**
+ * Plays a recorded session request by request through a manager, and hands on each request as it was.
+ *
+ * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
+ */
+export const play = Effect.fnUntraced(function*<E extends Failure, R>(
+  messages: ReadonlyArray<Prompt.Message>,
+  options: {
+    readonly settings?: ContextManager.Options<E, R>["settings"]
+    readonly pass: Stage.Stage<E, R>
+    readonly wire?: Wire.Rules
+    readonly call?: ContextManager.Call
+  },
+  onTurn: (turn: Turn<E>) => Effect.Effect<void>
+): Effect.fn.Return<void, Schema.SchemaError, R | Scope.Scope> {
+  const price = pricing((yield* Estimator.Estimator).price)
+  const sum = (list: ReadonlyArray<Prompt.Message>, to: number): number => {
+    let tokens = 0
+    for (let at = 0; at < to; at++) tokens += price(list[at]!)
+    return tokens
+  }
+  const { call = {}, pass, settings, wire } = options
+  const seen: { pass: { readonly before: Stage.Pass; readonly after: Stage.Pass | undefined } | undefined } = {
+    pass: undefined
+  }
+  const manager = yield* ContextManager.make<E, R>({
+    ...(settings === undefined ? {} : { settings }),
+    ...(wire === undefined ? {} : { wire }),
+    pass: (before) => {
+      seen.pass = { before, after: undefined }
+      return Effect.tap(pass(before), (after) =>
+        Effect.sync(() => {
+          seen.pass = { before, after }
+        }))
+    }
+  })
+  const requests = requestsOf(messages)
+  let sent: ReadonlyArray<Prompt.Message> = []
+  let next = 0
+  for (const [index, at] of requests.entries()) {
+    yield* manager.append(Prompt.fromMessages(messages.slice(next, at)))
+    next = at
+    const request = index + 1
+    const result = yield* Effect.result(manager.requestWith(call))
+    // The pass runs in every request that follows an append.
+    const { after, before } = seen.pass!
+    const turn = { at, of: requests.length, before, after, manager }
+    if (result._tag === "Failure") {
+      yield* onTurn({ ...turn, row: failedRow(request, result.failure, before), sent: undefined })
+      continue
+    }
+    const { count, events, prefixChanged, prompt, stableLength } = result.success
+    const stable = prompt.content.slice(0, stableLength)
+    const whole = sum(sent, sent.length)
+    const row: Row = {
+      request,
+      count: count.tokens,
+      kind: count.kind,
+      viewTokens: after!.view.price,
+      viewMessages: prompt.content.length,
+      ...happened(events),
+      infeasible: after!.report.infeasible,
+      prefixKept: whole === 0 ? 1 : sum(sent, commonLength(sent, stable)) / whole,
+      prefixChanged,
+      // The whole prompt each time: this must not rest on what the manager says did not change.
+      violations: violationsIn(prompt.content)
+    }
+    sent = stable
+    yield* onTurn({ ...turn, row, sent: result.success })
+  }
+})
