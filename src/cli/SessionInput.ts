@@ -8,9 +8,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import * as Session from "../format/Session.ts"
 
-/** One session. */
+/** One session; `Format.read` takes the number of a conversation from the name. */
 export const file = Argument.String("file").pipe(
-  Argument.withDescription("Recorded session; - reads standard input")
+  Argument.withDescription("Recorded session; - reads standard input; FILE#0, FILE#1 … name one of a file of many")
 )
 
 /** One session or several. */

@@ -130,7 +130,7 @@ const start = (file: string, why: string): Reader.Parse => {
         noticed.add("ghost-snapshot", place.line)
         return
       }
-      const read = yield* Responses.item(item, place, nameOf)
+      const read = yield* Responses.item(item, place, nameOf, messages)
       switch (read.kind) {
         case "assistant":
           addParts(read.parts, place.line)

@@ -8,6 +8,7 @@
  *
  * - A file has one JSON value in each line when its first line that is not blank is a JSON object and another line
  *   follows, or when two lines after one another are. Otherwise it is one JSON document.
+ * - Some formats put many conversations into one file, a pool. Each of them is a session named `file#0`, `file#1` ….
  * - A line that is no JSON value is searched for records that run together or follow half a record. What was found and
  *   what was lost is a finding of kind `torn-line`.
  *
@@ -25,14 +26,26 @@ import * as Json from "../internal/formatJson.ts"
 import * as Message from "../internal/formatMessage.ts"
 import * as JsonLines from "../internal/jsonLines.ts"
 import * as Amplifier from "./Amplifier.ts"
+import * as AmplifierEvents from "./AmplifierEvents.ts"
 import * as AnthropicMessages from "./AnthropicMessages.ts"
 import * as ClaudeCode from "./ClaudeCode.ts"
+import * as Cline from "./Cline.ts"
 import * as Codex from "./Codex.ts"
+import * as DeepSeekHarness from "./DeepSeekHarness.ts"
+import * as Gemini from "./Gemini.ts"
+import * as GeminiCli from "./GeminiCli.ts"
+import * as MiniSweAgent from "./MiniSweAgent.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
+import * as OpenCode from "./OpenCode.ts"
+import * as OpenHands from "./OpenHands.ts"
+import * as Pi from "./Pi.ts"
 import * as PromptJson from "./PromptJson.ts"
 import type * as Reader from "./Reader.ts"
 import * as Session from "./Session.ts"
+import * as SweAgent from "./SweAgent.ts"
+import * as TauBench from "./TauBench.ts"
+import * as VercelAi from "./VercelAi.ts"
 
 /**
  * All readers, in the order in which they are asked whether a file is theirs.
@@ -43,6 +56,18 @@ import * as Session from "./Session.ts"
 export const readers: ReadonlyArray<Reader.Reader> = [
   Codex.reader,
   ClaudeCode.reader,
+  DeepSeekHarness.reader,
+  Pi.reader,
+  AmplifierEvents.reader,
+  OpenHands.reader,
+  GeminiCli.reader,
+  OpenCode.reader,
+  SweAgent.reader,
+  TauBench.reader,
+  MiniSweAgent.reader,
+  Cline.reader,
+  VercelAi.reader,
+  Gemini.reader,
   Amplifier.reader,
   PromptJson.reader,
   OpenAiResponses.reader,
@@ -74,7 +99,7 @@ const listed = (
     return { length: document.length, head: (length) => ({ kind, first: [document.slice(0, length)] }) }
   }
   if (Json.isObject(document)) {
-    for (const key of ["messages", "input", "content"]) {
+    for (const key of ["messages", "input", "content", "contents", "history"]) {
       const items = document[key]
       if (!Json.isArray(items)) continue
       return {
@@ -113,24 +138,26 @@ export const detect = (sample: Reader.Sample): Detected | undefined => {
 /**
  * Reads a session from text.
  *
- * `file` names the text in errors and in the session. Fails with a `FormatError`.
+ * `file` names the text in errors and in the session; `conversation` is the one to read of a pool. Fails with a
+ * `FormatError`.
  *
  * @category reading
  * @since 0.1.0
  */
 export const fromString = (
   text: string,
-  options: { readonly file: string; readonly format?: Session.FormatName }
+  options: { readonly file: string; readonly format?: Session.FormatName; readonly conversation?: number }
 ): Result.Result<Session.Session, Session.FormatError> => {
-  const input = intake(options.file, options.format)
+  const input = intake(options)
   input.push(text)
-  return input.end()
+  return Result.flatMap(input.end(), only)
 }
 
 /**
  * Reads a session from a file, or from standard input where `file` is `"-"`.
  *
- * Fails with a `FormatError`, also when the file cannot be read.
+ * `file#0`, `file#1` … name one conversation of a pool, unless there is a file of that name. Fails with a `FormatError`,
+ * also when the file cannot be read or is a pool of several.
  *
  * @category reading
  * @since 0.1.0
@@ -139,9 +166,38 @@ export const read = Effect.fnUntraced(function*(
   file: string,
   options?: { readonly format?: Session.FormatName }
 ): Effect.fn.Return<Session.Session, Session.FormatError, FileSystem.FileSystem | Stdio.Stdio> {
-  const bytes = file === "-" ? (yield* Stdio.Stdio).stdin : (yield* FileSystem.FileSystem).stream(file, { chunkSize })
+  return yield* Effect.fromResult(only(yield* load(file, options?.format)))
+})
+
+/**
+ * Reads all sessions of a file, as {@link read} reads one. Conversations of a pool without a message are left out; the
+ * numbers in the names count them.
+ *
+ * @category reading
+ * @since 0.1.0
+ */
+export const readAll = Effect.fnUntraced(function*(
+  file: string,
+  options?: { readonly format?: Session.FormatName }
+): Effect.fn.Return<ReadonlyArray<Session.Session>, Session.FormatError, FileSystem.FileSystem | Stdio.Stdio> {
+  return (yield* load(file, options?.format)).sessions
+})
+
+const load = Effect.fnUntraced(function*(
+  given: string,
+  format: Session.FormatName | undefined
+): Effect.fn.Return<Contents, Session.FormatError, FileSystem.FileSystem | Stdio.Stdio> {
+  const files = yield* FileSystem.FileSystem
+  const [, path, number] = /^(.+)#(\d+)$/.exec(given) ?? []
+  const chosen = path !== undefined && !(yield* Effect.orElseSucceed(files.exists(given), () => false))
+  const file = chosen ? path : given
+  const bytes = file === "-" ? (yield* Stdio.Stdio).stdin : files.stream(file, { chunkSize })
   const name = file === "-" ? "standard input" : file
-  const input = intake(name, options?.format)
+  const input = intake({
+    file: name,
+    ...(format === undefined ? undefined : { format }),
+    ...(chosen ? { conversation: Number(number) } : undefined)
+  })
   const decoder = new TextDecoder()
   yield* bytes.pipe(
     Stream.mapError((error) => unreadable(name, error)),
@@ -153,6 +209,15 @@ export const read = Effect.fnUntraced(function*(
   input.push(decoder.decode())
   return yield* Effect.fromResult(input.end())
 })
+
+const only = ({ conversations, file, sessions }: Contents): Json.Read<Session.Session> => {
+  const [first] = sessions
+  if (first !== undefined && sessions.length === 1) return Result.succeed(first)
+  return Json.fail(
+    { file, line: 0, field: "" },
+    `the file holds ${conversations} conversations; name one of them, from ${file}#0 to ${file}#${conversations - 1}`
+  )
+}
 
 // Bytes; large enough that the cost of a piece does not matter, small beside any limit on memory.
 const chunkSize = 256 * 1024
@@ -178,16 +243,31 @@ interface Line {
   readonly line: number
 }
 
+/** What a file holds: its sessions, one at least, and how many conversations there were in all. */
+interface Contents {
+  readonly file: string
+  readonly sessions: ReadonlyArray<Session.Session>
+  readonly conversations: number
+}
+
+/** Which reader a file is for, and which of its conversations is wanted; all where none is named. */
+interface Wanted {
+  readonly file: string
+  readonly format?: Session.FormatName
+  readonly conversation?: number
+}
+
 /** Takes the text of a file in pieces; `state` tells early whether it failed. */
 interface Intake {
   readonly push: (text: string) => void
   readonly state: () => Json.Read<void>
-  readonly end: () => Json.Read<Session.Session>
+  readonly end: () => Json.Read<Contents>
 }
 
-const intake = (file: string, format: Session.FormatName | undefined): Intake => {
+const intake = (wanted: Wanted): Intake => {
+  const { file } = wanted
   const whole: Json.Place = { file, line: 0, field: "" }
-  const lines = recordIntake(file, format)
+  const lines = recordIntake(wanted)
   let failure: Session.FormatError | undefined
   let number = 0
   let asLines = false
@@ -232,7 +312,7 @@ const intake = (file: string, format: Session.FormatName | undefined): Intake =>
       if (first === undefined) return Json.fail(whole, "the file is empty")
       const text = held.map(({ text }) => text).join("\n")
       const parsed = parseDocument(text, file, held)
-      if (Result.isSuccess(parsed)) return document(parsed.success, first, file, format)
+      if (Result.isSuccess(parsed)) return document(parsed.success, first, wanted)
       // A file too short for the rule above may still be lines: a torn one before a whole one, or two run together.
       const torn = first.text.trimStart().startsWith("{\"") &&
         (held.some(({ text }) => isRecord(text)) || JsonLines.recover(first.text, new Set()).values.length > 1)
@@ -257,33 +337,24 @@ const parseDocument = (text: string, file: string, held: ReadonlyArray<Line>): J
   return Json.fail(place, at >= text.length ? "expected more JSON, the text ends" : `expected JSON at column ${column}`)
 }
 
-const document = (
-  value: Schema.Json,
-  first: Line,
-  file: string,
-  format: Session.FormatName | undefined
-): Json.Read<Session.Session> => {
-  const named = readers.find((reader) => reader.format === format)
+const document = (value: Schema.Json, first: Line, wanted: Wanted): Json.Read<Contents> => {
+  const named = readers.find((reader) => reader.format === wanted.format)
   // A file with a single record is a document by its shape, so it is tried as both.
   for (const kind of ["document", "lines"] as const) {
     const sample: Reader.Sample = { kind, first: [value] }
     const why = named?.detect(sample)
     const found = named === undefined ? detect(sample) : why === undefined ? undefined : { reader: named, why }
     if (found === undefined) continue
-    return whole(found.reader, file, found.why, value, kind === "document" ? 0 : first.line)
+    return whole(found, wanted, value, kind === "document" ? 0 : first.line)
   }
-  return named === undefined ? unknownFormat(file) : whole(named, file, "named by the caller", value, 0)
+  return named === undefined
+    ? unknownFormat(wanted.file)
+    : whole({ reader: named, why: "named by the caller" }, wanted, value, 0)
 }
 
-const whole = (
-  reader: Reader.Reader,
-  file: string,
-  why: string,
-  value: Schema.Json,
-  line: number
-): Json.Read<Session.Session> => {
-  const parse = reader.start(file, why)
-  return Result.flatMap(parse.record(value, line), () => Result.flatMap(parse.end(), notEmpty))
+const whole = (detected: Detected, wanted: Wanted, value: Schema.Json, line: number): Json.Read<Contents> => {
+  const feed = feeder(detected, wanted)
+  return Result.flatMap(feed.record(value, line), feed.end)
 }
 
 const unknownFormat = (file: string): Json.Read<never> =>
@@ -297,32 +368,86 @@ const notEmpty = (session: Session.Session): Json.Read<Session.Session> =>
     ? Result.succeed(session)
     : Json.fail({ file: session.file, line: 0, field: "" }, `no message of the format ${session.format} in the file`)
 
+/** Feeds records to a reader: each conversation of a pool to one of its own, as it comes, and all others to one. */
+const feeder = ({ reader, why }: Detected, { conversation, file }: Wanted) => {
+  const pool: Array<Session.Session> = []
+  let pooled = 0
+  let single: Reader.Parse | undefined
+
+  const one = (value: Schema.Json, line: number): Json.Read<void> => {
+    const number = pooled++
+    if (conversation !== undefined && conversation !== number) return Result.void
+    const parse = reader.start(`${file}#${number}`, why)
+    return Result.map(Result.flatMap(parse.record(value, line), parse.end), (session) => {
+      if (session.messages.length > 0) pool.push(session)
+    })
+  }
+
+  return {
+    record: (value: Schema.Json, line: number): Json.Read<void> => {
+      const conversations = reader.split?.(value)
+      if (conversations === undefined) {
+        single ??= reader.start(file, why)
+        return single.record(value, line)
+      }
+      for (const value of conversations) {
+        const read = one(value, line)
+        if (Result.isFailure(read)) return read
+      }
+      return Result.void
+    },
+    end: (): Json.Read<Contents> =>
+      Result.gen(function*() {
+        const count = Math.max(1, pooled)
+        if (conversation !== undefined && conversation >= count) {
+          return yield* Json.fail(
+            { file, line: 0, field: "" },
+            `no conversation ${conversation}; the file holds ${count}, from ${file}#0`
+          )
+        }
+        if (pooled === 0) {
+          const session = yield* notEmpty(yield* (single ?? reader.start(file, why)).end())
+          return { file, sessions: [session], conversations: 1 }
+        }
+        if (pool.length === 0) {
+          const empty = conversation === undefined ? file : `${file}#${conversation}`
+          return yield* Json.fail(
+            { file: empty, line: 0, field: "" },
+            `no message of the format ${reader.format} in the file`
+          )
+        }
+        return { file, sessions: pool, conversations: pooled }
+      })
+  }
+}
+
 /** Takes lines; finds the records in them and feeds these to the reader, once the format is known. */
-const recordIntake = (file: string, format: Session.FormatName | undefined) => {
+const recordIntake = (wanted: Wanted) => {
+  const { file, format } = wanted
   const keys = new Set<string>()
   const findings: Array<Session.Finding> = []
   let waiting: Array<{ readonly value: Schema.Json; readonly line: number }> = []
-  let parse: Reader.Parse | undefined
+  let feed: ReturnType<typeof feeder> | undefined
 
-  const begin = (): Json.Read<Reader.Parse> => {
+  const begin = (): Json.Read<ReturnType<typeof feeder>> => {
     const sample: Reader.Sample = { kind: "lines", first: waiting.map(({ value }) => value) }
     const named = readers.find((reader) => reader.format === format)
     const found = named === undefined
       ? detect(sample)
       : { reader: named, why: named.detect(sample) ?? "named by the caller" }
     if (found === undefined) return unknownFormat(file)
-    const started = found.reader.start(file, found.why)
+    const started = feeder(found, wanted)
     for (const { line, value } of waiting) {
       const read = started.record(value, line)
       if (Result.isFailure(read)) return Result.fail(read.failure)
     }
     waiting = []
-    parse = started
+    feed = started
     return Result.succeed(started)
   }
 
   const record = (value: Schema.Json, line: number): Json.Read<void> => {
-    if (parse !== undefined) return parse.record(value, line)
+    if (feed !== undefined) return feed.record(value, line)
     waiting.push({ value, line })
     return waiting.length < sampleSize ? Result.succeed(undefined) : Result.map(begin(), () => undefined)
   }
@@ -353,13 +478,15 @@ const recordIntake = (file: string, format: Session.FormatName | undefined) => {
       }
       return Result.succeed(undefined)
     },
-    end: (): Json.Read<Session.Session> =>
+    end: (): Json.Read<Contents> =>
       Result.gen(function*() {
-        const started = parse ?? (yield* begin())
-        const session = yield* notEmpty(yield* started.end())
-        return findings.length === 0
-          ? session
-          : { ...session, findings: Findings.ordered([...findings, ...session.findings]) }
+        const contents = yield* (feed ?? (yield* begin())).end()
+        // A line that is torn belongs to the file, and so to each session of it.
+        const sessions = contents.sessions.map((session) => ({
+          ...session,
+          findings: Findings.ordered([...findings, ...session.findings])
+        }))
+        return findings.length === 0 ? contents : { ...contents, sessions }
       })
   }
 }

@@ -106,7 +106,7 @@ const readItems = (values: Schema.JsonArray, place: Json.Place, session: Wire.Bu
       const within = Json.at(place, index)
       const wire = yield* Json.object(value, within)
       if (typeof wire.type === "string" && wire.type.endsWith("_call_output")) flush()
-      const item = yield* Items.item(wire, within, session.nameOf)
+      const item = yield* Items.item(wire, within, session.nameOf, session.messages)
       switch (item.kind) {
         case "assistant":
           if (item.parts.length === 0 && response !== undefined) {
@@ -231,8 +231,7 @@ const annotateAnswer = (
     return [Wire.annotate(call, format, { fields: Wire.fieldsOf(wire, functionFields) })]
   }
   if (type === "custom_tool_call") {
-    const call = Wire.annotate(first, "openai", { custom: true })
-    return [Wire.annotate(call, format, { fields: Wire.fieldsOf(wire, customFields) })]
+    return [Wire.annotate(first, format, { fields: Wire.fieldsOf(wire, customFields) })]
   }
   if (type === "mcp_call") {
     const call = typeof wire.arguments === "string" ? Wire.callOfText(format, first, wire.arguments) : first
@@ -271,6 +270,7 @@ const outputFields: ReadonlySet<string> = new Set(["type", "call_id", "output"])
 const annotateResult = (part: Prompt.ToolResultPart, wire: Schema.JsonObject): Prompt.ToolResultPart => {
   const noted = Wire.annotate(part, format, {
     type: wire.type === "function_call_output" ? undefined : wire.type,
+    byId: wire.call_id === undefined ? true : undefined,
     fields: Wire.fieldsOf(wire, outputFields)
   })
   const output = Json.isObject(wire.output) ? [wire.output] : wire.output
@@ -576,10 +576,11 @@ const writeMcpCall = (
 }
 
 const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.JsonObject => {
-  const { type } = Wire.optionsAt(part, format)
+  const { byId, type } = Wire.optionsAt(part, format)
   return {
     type: typeof type === "string" ? type : "function_call_output",
-    call_id: part.id,
+    // An output that names its call by the id of the item keeps that among its fields.
+    ...(byId === true ? undefined : { call_id: part.id }),
     output: writeOutput(part, type, losses),
     ...fieldsOf(part)
   }

@@ -32,7 +32,9 @@ import type * as Session from "./Session.ts"
  * **Details**
  *
  * - `detect` says in a few words why the sample is of this format, or returns `undefined`.
- * - `start` begins the reading of one file; `why` goes into the session as it is.
+ * - `start` begins the reading of one conversation; `why` goes into the session as it is.
+ * - `split`, of a reader whose files may be pools: the conversations that a record holds, each a record for a `start` of
+ *   its own; `undefined` where the record belongs to the one conversation of the file.
  *
  * @category models
  * @since 0.1.0
@@ -40,11 +42,12 @@ import type * as Session from "./Session.ts"
 export interface Reader {
   readonly format: Session.FormatName
   readonly detect: (sample: Sample) => string | undefined
+  readonly split?: (record: Schema.Json) => ReadonlyArray<Schema.Json> | undefined
   readonly start: (file: string, why: string) => Parse
 }
 
 /**
- * One file being read; mutable inside, used once.
+ * One conversation being read; mutable inside, used once.
  *
  * **Details**
  *

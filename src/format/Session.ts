@@ -19,7 +19,19 @@ export const FormatName = Schema.Literals([
   "anthropic-messages",
   "codex",
   "amplifier",
-  "prompt"
+  "amplifier-events",
+  "prompt",
+  "gemini",
+  "gemini-cli",
+  "pi",
+  "vercel-ai",
+  "swe-agent",
+  "mini-swe-agent",
+  "openhands",
+  "tau-bench",
+  "deepseek-harness",
+  "opencode",
+  "cline"
 ])
 
 /**

@@ -19,11 +19,12 @@ export type Item =
     readonly parts: ReadonlyArray<Prompt.UserMessagePart>
   }
 
-/** Reads one item; `nameOf` gives the name of the call with an id. */
+/** Reads one item; `nameOf` gives the name of the call with an id, and `before` is what was read so far. */
 export const item = (
   value: Schema.Json | undefined,
   place: Json.Place,
-  nameOf: (id: string) => string
+  nameOf: (id: string) => string,
+  before: ReadonlyArray<Prompt.Message> = []
 ): Json.Read<Item> =>
   Result.gen(function*() {
     const item = yield* Json.object(value, place)
@@ -59,7 +60,7 @@ export const item = (
           yield* Json.stringAt(item, "call_id", place),
           yield* Json.stringAt(item, "name", place),
           yield* Json.stringAt(item, "input", place),
-          options
+          itemOptions(item, { custom: true })
         )
         return { kind: "assistant", parts: [call] }
       }
@@ -79,9 +80,14 @@ export const item = (
       }
     }
     if (type.endsWith("_call_output")) {
-      const id = yield* Json.stringAt(item, "call_id", place)
+      // The output of a local shell may name its call by the id alone, that of the item or that of the call.
+      const byId = type === "local_shell_call_output" && item.call_id === undefined
+      const given = yield* Json.stringAt(item, byId ? "id" : "call_id", place)
+      const id = byId ? callOf(given, before) ?? given : given
+      const name = nameOf(id)
+      if (byId && name === "") return { kind: "assistant", parts: [Message.opaque(item)] }
       const result = yield* output(item.output, Json.at(place, "output"))
-      return { kind: "result", part: Message.result(id, nameOf(id), result) }
+      return { kind: "result", part: Message.result(id, name, result) }
     }
     // Calls of built-in tools that the client runs (`local_shell_call`, `computer_call` …) are answered by `call_id`;
     // those that run at the provider (`web_search_call` …) have none and no output item.
@@ -93,8 +99,20 @@ export const item = (
     return { kind: "assistant", parts: [Message.opaque(item)] }
   })
 
-const itemOptions = (item: Schema.JsonObject): Message.Options =>
-  typeof item.id === "string" ? { openai: { itemId: item.id } } : {}
+/** The id of the latest call that was an item with this id. */
+const callOf = (itemId: string, messages: ReadonlyArray<Prompt.Message>): string | undefined => {
+  for (const message of messages.toReversed()) {
+    if (message.role !== "assistant") continue
+    for (const part of message.content) {
+      const openai = part.type === "tool-call" ? part.options.openai : undefined
+      if (part.type === "tool-call" && Json.isObject(openai) && openai.itemId === itemId) return part.id
+    }
+  }
+  return undefined
+}
+
+const itemOptions = (item: Schema.JsonObject, more?: Schema.JsonObject): Message.Options =>
+  typeof item.id === "string" ? { openai: { itemId: item.id, ...more } } : more === undefined ? {} : { openai: more }
 
 /** The content of a message: a string or parts. */
 export const contentParts = (

@@ -131,7 +131,7 @@ describe("exit codes and messages", () => {
     { name: "no file", args: ["replay"], code: 2, says: /Missing required argument: file/ },
     { name: "an unknown command", args: ["repaly", good], code: 2, says: /Unknown subcommand "repaly"[^]*replay/ },
     { name: "a word for a number", args: ["replay", "--window", "many", good], code: 2, says: /--window: "many"/ },
-    { name: "an unknown format", args: ["replay", "--format", "gemini", good], code: 2, says: /--format: "gemini"/ },
+    { name: "an unknown format", args: ["replay", "--format", "telex", good], code: 2, says: /--format: "telex"/ },
     { name: "no target format", args: ["compact", good], code: 2, says: /Missing required flag: --to/ },
     {
       name: "a pair without a number",

@@ -36,8 +36,8 @@ const cases: ReadonlyArray<readonly [name: string, text: string, message: RegExp
     /^f: content\[1\]\.role: unknown role "wizard", expected system, /
   ],
   [
-    "contents of Gemini, which no reader takes",
-    JSON.stringify([{ role: "user", parts: [{ text: "x" }] }, { role: "model", parts: [{ text: "y" }] }]),
+    "a list that no reader takes",
+    JSON.stringify([{ role: "user", words: ["x"] }, { role: "model", words: ["y"] }]),
     /^f: the format is not known; /
   ]
 ]

@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Format from "effect-compaction/format/Format"
-import type * as Session from "effect-compaction/format/Session"
+import * as Session from "effect-compaction/format/Session"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -123,7 +123,7 @@ describe("Format", () => {
   })
 
   describe("texts that are no session", () => {
-    const known = "claude-code, openai-chat, openai-responses, anthropic-messages, codex, amplifier, prompt"
+    const known = Session.FormatName.literals.join(", ")
     const cases: ReadonlyArray<readonly [name: string, text: string, message: RegExp]> = [
       ["empty", "", /^f: the file is empty$/],
       ["blank", " \n\r\n\t", /^f: the file is empty$/],

@@ -1,0 +1,258 @@
+/**
+ * Reads the event log of a session of DeepSeek Harness (`session.jsonl`), one event in each line.
+ *
+ * What is read and what is lost is in `docs/formats/deepseek-harness.md`.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Findings from "../internal/formatFindings.ts"
+import * as Json from "../internal/formatJson.ts"
+import * as Message from "../internal/formatMessage.ts"
+import * as Usage from "../internal/formatUsage.ts"
+import * as Wire from "../internal/formatWire.ts"
+import type * as Reader from "./Reader.ts"
+
+const format = "deepseek-harness"
+
+/**
+ * Reads session logs of DeepSeek Harness.
+ *
+ * @category readers
+ * @since 0.1.0
+ */
+export const reader: Reader.Reader = {
+  format,
+  detect: ({ first, kind }) => {
+    if (kind !== "lines") return undefined
+    for (const [index, record] of first.entries()) {
+      if (!Json.isObject(record)) continue
+      if (record.type === "session" && record.createdAt !== undefined && typeof record.id === "string") {
+        return `record ${index + 1} is the head of a session with an id and createdAt`
+      }
+      if (record.surfaceOp !== undefined && typeof record.type === "string" && Json.isObject(record.data)) {
+        return `record ${index + 1} is an event with a surfaceOp`
+      }
+    }
+    return undefined
+  },
+  start: (file, why) => start(file, why)
+}
+
+/** A message of the surface: what the model is shown, in order. */
+interface Shown {
+  /** The position of the event in the log. */
+  readonly seq: number
+  readonly message: Prompt.Message
+  readonly place: Json.Place
+  readonly usage: Schema.JsonObject | undefined
+}
+
+const start = (file: string, why: string): Reader.Parse => {
+  const session = Wire.builder(file, format, why)
+  const noticed = Findings.tally()
+  let shown: Array<Shown> = []
+  let system: string | undefined
+  // The head of the file is no event; a torn line is one that is missing.
+  let seq = -1
+  const names = new Map<string, string>()
+
+  const show = (event: Schema.JsonObject, data: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
+    Result.gen(function*() {
+      const within = Json.at(place, "data")
+      const operation = event.surfaceOp
+      const summary = Json.isObject(operation)
+      const message = yield* readMessage(event, data, within, summary)
+      if (message === undefined) return
+      const usage = Json.isObject(data.usage) ? data.usage : undefined
+      const entry: Shown = { seq, message, place, usage }
+      // A checkpoint stands beside what it is instead of: the session is read whole. All else that is replaced was
+      // edited, so that both would say the same thing twice.
+      if (Json.isObject(operation) && message.role !== "user") {
+        const at = Json.at(place, "surfaceOp")
+        const from = (yield* Json.optionalCountAt(operation, "start", at)) ?? seq
+        const to = (yield* Json.optionalCountAt(operation, "end", at)) ?? from
+        const kept = shown.filter((other) => other.seq < from || other.seq > to)
+        for (const _ of shown.slice(kept.length)) noticed.add("replaced", place.line)
+        const index = shown.findIndex((other) => other.seq >= from)
+        kept.splice(index < 0 ? kept.length : index, 0, entry)
+        shown = kept
+      } else shown.push(entry)
+    })
+
+  const readMessage = (
+    event: Schema.JsonObject,
+    data: Schema.JsonObject,
+    place: Json.Place,
+    summary: boolean
+  ): Json.Read<Prompt.Message | undefined> =>
+    Result.gen(function*() {
+      switch (event.type) {
+        case "user/message":
+        case "context/message": {
+          const wire = Json.isObject(data.message) ? data.message : data
+          const within = wire === data ? place : Json.at(place, "message")
+          const parts = yield* userParts(wire.content, Json.at(within, "content"))
+          const source = event.type === "context/message"
+            ? "runtime-context"
+            : summary
+            ? "context-summary"
+            : sourceOf(wire.source)
+          return Message.user(parts, source)
+        }
+        case "assistant/message": {
+          const wire = yield* Json.objectAt(data, "message", place)
+          const within = Json.at(place, "message")
+          const parts: Array<Prompt.AssistantMessagePart> = []
+          for (const [index, value] of (yield* Json.arrayAt(wire, "content", within)).entries()) {
+            parts.push(yield* assistantPart(value, Json.at(Json.at(within, "content"), index)))
+          }
+          for (const part of parts) if (part.type === "tool-call") names.set(part.id, part.name)
+          if (Json.isObject(wire.source) && typeof wire.source.model === "string") session.model = wire.source.model
+          return Message.assistant(parts)
+        }
+        case "tool/result": {
+          const wire = yield* Json.objectAt(data, "message", place)
+          const within = Json.at(Json.at(place, "message"), "content")
+          const results: Array<Prompt.ToolResultPart> = []
+          for (const [index, value] of (yield* Json.array(wire.content, within)).entries()) {
+            const at = Json.at(within, index)
+            const block = yield* Json.object(value, at)
+            const id = yield* Json.stringAt(block, "toolCallId", at)
+            const content = yield* resultContent(block.content, Json.at(at, "content"))
+            results.push(Message.result(id, names.get(id) ?? "", content, block.isError === true))
+          }
+          return Message.tool(results)
+        }
+      }
+      noticed.add("unknown-line", place.line, typeof event.type === "string" ? event.type : "")
+      return undefined
+    })
+
+  return {
+    record: (value, line) =>
+      Result.gen(function*() {
+        const place: Json.Place = { file, line, field: "" }
+        const event = yield* Json.object(value, place)
+        const type = yield* Json.stringAt(event, "type", place)
+        if (type === "session") return
+        seq++
+        if (event.surfaceOp !== undefined && event.surfaceOp !== null) {
+          return yield* show(event, yield* Json.objectAt(event, "data", place), place)
+        }
+        if (type === "request/header" && Json.isObject(event.data) && Json.isObject(event.data.header)) {
+          const { header } = event.data
+          const within = Json.at(Json.at(place, "data"), "header")
+          const text = yield* Json.optionalStringAt(header, "system", within)
+          if (system !== undefined && text !== undefined && text !== system) noticed.add("system-changed", line)
+          system ??= text
+          if (Json.isObject(header.config) && typeof header.config.model === "string") {
+            session.model ??= header.config.model
+          }
+        }
+      }),
+    end: () => {
+      // The header is written when the first request is made, after the first message.
+      if (system !== undefined && shown.length > 0) session.push(Message.system(system), shown[0]?.place.line ?? 0)
+      for (const { message, place, usage } of shown) {
+        session.push(message, place.line)
+        if (usage !== undefined) {
+          session.bill(Usage.read(usage, Json.at(Json.at(place, "data"), "usage"), convention), place.line)
+        }
+      }
+      session.findings.push(...noticed.findings(say))
+      return Result.succeed(session.end())
+    }
+  }
+}
+
+/** Whose a message of the user is: snapshots are the runtime's, and notices and rounds of a goal are the harness's. */
+const sourceOf = (source: Schema.Json | undefined): string | undefined => {
+  if (!Json.isObject(source) || source.kind === "user") return undefined
+  if (source.kind !== "plugin") return "hook"
+  if (source.plugin === "compact") return "context-summary"
+  return source.form === "notice" ? "hook" : "runtime-context"
+}
+
+const userParts = (
+  content: Schema.Json | undefined,
+  place: Json.Place
+): Json.Read<ReadonlyArray<Prompt.UserMessagePart>> =>
+  Result.gen(function*() {
+    if (typeof content === "string") return [Message.text(content)]
+    const parts: Array<Prompt.UserMessagePart> = []
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
+      const within = Json.at(place, index)
+      const block = yield* Json.object(value, within)
+      parts.push(
+        block.type === "text"
+          ? Message.text(yield* Json.stringAt(block, "text", within))
+          : imagePart(block) ?? Message.opaque(block)
+      )
+    }
+    return parts
+  })
+
+const mediaTypeOf = (block: Schema.JsonObject): string =>
+  typeof block.mediaType === "string"
+    ? block.mediaType
+    : typeof block.mimeType === "string"
+    ? block.mimeType
+    : "image/*"
+
+const imagePart = (block: Schema.JsonObject): Prompt.FilePart | undefined =>
+  block.type === "image" && typeof block.data === "string" ? Message.file(mediaTypeOf(block), block.data) : undefined
+
+const resultContent = (content: Schema.Json | undefined, place: Json.Place): Json.Read<Schema.Json> =>
+  Result.gen(function*() {
+    if (typeof content === "string") return content
+    const blocks: Array<Schema.JsonObject> = []
+    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
+      const within = Json.at(place, index)
+      const block = yield* Json.object(value, within)
+      if (block.type === "text") blocks.push(Message.resultText(yield* Json.stringAt(block, "text", within)))
+      else if (block.type === "image" && typeof block.data === "string") {
+        blocks.push(Message.resultImage(mediaTypeOf(block), block.data))
+      } else blocks.push(block)
+    }
+    return Message.resultOf(blocks)
+  })
+
+const assistantPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.AssistantMessagePart> =>
+  Result.gen(function*() {
+    const block = yield* Json.object(value, place)
+    switch (yield* Json.stringAt(block, "type", place)) {
+      case "text":
+        return Message.text(yield* Json.stringAt(block, "text", place))
+      case "reasoning":
+        return Message.reasoning(yield* Json.stringAt(block, "text", place))
+      case "tool-call": {
+        const id = yield* Json.stringAt(block, "id", place)
+        const name = yield* Json.stringAt(block, "name", place)
+        return Message.callOfText(id, name, yield* Json.stringAt(block, "arguments", place))
+      }
+    }
+    return Message.opaque(block)
+  })
+
+/** The input leaves out what was read from the cache. */
+const convention: Usage.Convention = {
+  input: ["inputTokens"],
+  inside: [],
+  cacheRead: ["cacheReadTokens"],
+  cacheWrite: ["cacheWriteTokens"],
+  output: ["outputTokens"]
+}
+
+const say = (kind: string, count: number, what: string): string => {
+  switch (kind) {
+    case "replaced":
+      return `${count} messages that were edited later are read as they became`
+    case "system-changed":
+      return `the system prompt changed ${count} times; the first one is read`
+    default:
+      return `${count} events of the unknown type ${JSON.stringify(what)} left out`
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * Reads a trajectory of mini-swe-agent (`*.traj.json`), or a bare list of its messages.
+ *
+ * What is read and what is lost is in `docs/formats/mini-swe-agent.md`.
+ *
+ * @since 0.1.0
+ */
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Chat from "../internal/formatChat.ts"
+import * as Json from "../internal/formatJson.ts"
+import * as Responses from "../internal/formatResponses.ts"
+import * as Usage from "../internal/formatUsage.ts"
+import * as Wire from "../internal/formatWire.ts"
+import * as OpenAiResponses from "./OpenAiResponses.ts"
+import type * as Reader from "./Reader.ts"
+import type * as Session from "./Session.ts"
+
+const format = "mini-swe-agent"
+
+const isOwn = (message: Schema.Json): boolean =>
+  Json.isObject(message) &&
+  (message.role === "exit" ||
+    (Json.isObject(message.extra) && (Json.isArray(message.extra.actions) || message.extra.raw_output !== undefined)))
+
+/**
+ * Reads trajectories of mini-swe-agent: with tool calls, in text, or with items of the Responses API.
+ *
+ * @category readers
+ * @since 0.1.0
+ */
+export const reader: Reader.Reader = {
+  format,
+  detect: ({ first, kind }) => {
+    const document = first[0]
+    if (kind !== "document") return undefined
+    if (Json.isArray(document)) return document.some(isOwn) ? "messages with actions or the role \"exit\"" : undefined
+    if (!Json.isObject(document) || !Json.isArray(document.messages)) return undefined
+    if (typeof document.trajectory_format === "string" && document.trajectory_format.startsWith(format)) {
+      return `the trajectory_format is ${document.trajectory_format}`
+    }
+    return Json.isObject(document.info) && document.info.mini_version !== undefined || document.messages.some(isOwn)
+      ? "a trajectory with a mini_version, actions or the role \"exit\""
+      : undefined
+  },
+  start: (file, why) => {
+    let session: Session.Session | undefined
+    return {
+      record: (value, line) =>
+        Result.gen(function*() {
+          const root: Json.Place = { file, line, field: "" }
+          const document: Schema.JsonObject = Json.isArray(value)
+            ? { messages: value }
+            : yield* Json.object(value, root)
+          const place = Json.isArray(value) ? root : Json.at(root, "messages")
+          const messages: Array<Schema.JsonObject> = []
+          for (const [index, one] of (yield* Json.arrayAt(document, "messages", root)).entries()) {
+            messages.push(yield* Json.object(one, Json.at(place, index)))
+          }
+          // How the run ended is told to a person, not to the model.
+          const shown = messages.filter(({ role }) => role !== "exit")
+          const read = shown.some(({ extra, output, type }) =>
+              type !== undefined || outputOf(output, extra) !== undefined
+            )
+            ? yield* responses(shown, place, why)
+            : yield* chat(shown, place, why)
+          const exits = messages.length - shown.length
+          session = {
+            ...read,
+            model: modelOf(document.info) ?? read.model,
+            findings: exits === 0 ? read.findings : [
+              ...read.findings,
+              { kind: "exit", line, detail: "the message that tells how the run ended is left out" }
+            ]
+          }
+        }),
+      end: () =>
+        session === undefined
+          ? Json.fail({ file, line: 0, field: "" }, "expected a trajectory")
+          : Result.succeed(session)
+    }
+  }
+}
+
+const responseOf = (extra: Schema.Json | undefined): Schema.JsonObject =>
+  Json.isObject(extra) && Json.isObject(extra.response) ? extra.response : Wire.emptyObject
+
+/** The items of an answer of the Responses API, beside the message or in the response that is kept of it. */
+const outputOf = (output: Schema.Json | undefined, extra: Schema.Json | undefined): Schema.JsonArray | undefined => {
+  if (Json.isArray(output)) return output
+  const kept = responseOf(extra).output
+  return Json.isArray(kept) ? kept : undefined
+}
+
+const chat = (
+  messages: ReadonlyArray<Schema.JsonObject>,
+  place: Json.Place,
+  why: string
+): Json.Read<Session.Session> =>
+  Result.gen(function*() {
+    let action: string | undefined
+    const read = yield* Chat.read(
+      messages.map(({ extra, ...message }, index) => {
+        const answered = action
+        action = undefined
+        if (message.role === "assistant" && !Json.isArray(message.tool_calls)) {
+          const command = commandOf(message.content, extra)
+          if (command === undefined || !isObservation(messages[index + 1])) return message
+          action = `action:${index}`
+          return {
+            ...message,
+            content: withoutCommand(message.content, command),
+            tool_calls: [Chat.textCall(action, "bash", command)]
+          }
+        }
+        return answered === undefined ? message : { ...message, role: "tool", tool_call_id: answered }
+      }),
+      place,
+      format,
+      why
+    )
+    const usage = new Map<number, Session.Usage>()
+    for (const [index, { extra }] of messages.entries()) {
+      const response = responseOf(extra)
+      if (read.messages[index]?.role !== "assistant" || !Json.isObject(response.usage)) continue
+      const at = Json.at(Json.at(Json.at(Json.at(place, index), "extra"), "response"), "usage")
+      const billed = yield* Usage.read(response.usage, at, Usage.chat)
+      if (Object.keys(billed).length > 0) usage.set(index, billed)
+    }
+    return { ...read, usage }
+  })
+
+/** What a message of a text mode says that came of a command. */
+const isObservation = (message: Schema.JsonObject | undefined): boolean =>
+  message?.role === "user" &&
+  (Json.isObject(message.extra) && message.extra.returncode !== undefined ||
+    (typeof message.content === "string" && message.content.startsWith("<returncode>")))
+
+const fence = /```[\w-]*\s*\n(.*?)\n```/gs
+
+/** The one command of an answer in text. */
+const commandOf = (content: Schema.Json | undefined, extra: Schema.Json | undefined): string | undefined => {
+  const actions = Json.isObject(extra) && Json.isArray(extra.actions) ? extra.actions : []
+  const only = actions.length === 1 ? actions[0] : undefined
+  if (Json.isObject(only) && typeof only.command === "string") return only.command
+  if (typeof content !== "string") return undefined
+  const blocks = Array.from(content.matchAll(fence), (match) => match[1] ?? "")
+  return blocks.length === 1 ? blocks[0]?.trim() : undefined
+}
+
+const withoutCommand = (content: Schema.Json | undefined, command: string): Schema.Json =>
+  typeof content === "string"
+    ? content.replaceAll(fence, (block, body: string) => body.trim() === command.trim() ? "" : block).trim()
+    : content ?? null
+
+const responses = (
+  messages: ReadonlyArray<Schema.JsonObject>,
+  place: Json.Place,
+  why: string
+): Json.Read<Session.Session> =>
+  Result.gen(function*() {
+    const input: Array<Schema.Json> = []
+    const bills: Array<Session.Usage> = []
+    for (const [index, { extra, output, ...message }] of messages.entries()) {
+      const items = outputOf(output, extra)
+      if (items === undefined) {
+        input.push(
+          message.type === undefined ? message : { ...message, ...(output === undefined ? undefined : { output }) }
+        )
+        continue
+      }
+      input.push(...items)
+      const usage = message.usage ?? responseOf(extra).usage
+      bills.push(
+        Json.isObject(usage) ? yield* Responses.usage(usage, Json.at(Json.at(place, index), "usage")) : {}
+      )
+    }
+    const parse = OpenAiResponses.reader.start(place.file, why)
+    yield* parse.record({ input }, place.line)
+    const read = yield* parse.end()
+    const answers = Array.from(read.messages.keys()).filter((index) => read.messages[index]?.role === "assistant")
+    // Answers that follow one another without an output between them are one message, and whose bill is whose is lost.
+    const usage = answers.length !== bills.length ? [] : answers.flatMap((index, nth) => {
+      const billed = bills[nth]
+      return billed === undefined || Object.keys(billed).length === 0 ? [] : [[index, billed] as const]
+    })
+    return { ...read, format, usage: new Map(usage) }
+  })
+
+const modelOf = (info: Schema.Json | undefined): string | undefined => {
+  const config = Json.isObject(info) ? info.config : undefined
+  const model = Json.isObject(config) ? config.model : undefined
+  return Json.isObject(model) && typeof model.model_name === "string" ? model.model_name : undefined
+}
