@@ -29,7 +29,7 @@ export const fallback = 200_000
  */
 export interface Budget extends Sizes {
   readonly total: number
-  readonly source: "given" | "window" | "fallback" | "maxTokens"
+  readonly source: "given" | "window" | "fallback" | "maxTokens" | "provider"
   readonly overhead: number
 }
 
@@ -64,12 +64,18 @@ export const inPrices = (self: Sizes, scale: number): Sizes =>
  * **Details**
  *
  * `given` is a budget that the caller names for this request, rounded down; else the window less half of the longest answer
- * (`outputReserve`) and 4,096 tokens; else the fallback. `maxTokens` caps each of them.
+ * (`outputReserve`) and 4,096 tokens; else the fallback. `maxTokens` caps each of them, and so does the
+ * `maximum` that a provider named when it refused a request.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const resolve = (settings: Settings.Settings, given?: number, overhead = 0): Budget => {
+export const resolve = (
+  settings: Settings.Settings,
+  given?: number,
+  overhead = 0,
+  maximum: number | null = null
+): Budget => {
   let total = fallback
   let source: Budget["source"] = "fallback"
   if (given !== undefined) {
@@ -82,6 +88,10 @@ export const resolve = (settings: Settings.Settings, given?: number, overhead = 
   if (settings.maxTokens !== undefined && settings.maxTokens < total) {
     total = settings.maxTokens
     source = "maxTokens"
+  }
+  if (maximum !== null && maximum < total) {
+    total = maximum
+    source = "provider"
   }
   const room = total - overhead
   const limit = settings.notice && settings.noticeReserve < room ? room - settings.noticeReserve : room

@@ -149,7 +149,7 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
  */
 export const BudgetResolved = Schema.TaggedStruct("BudgetResolved", {
   total: Schema.Int,
-  source: Schema.Literals(["given", "window", "fallback", "maxTokens"]),
+  source: Schema.Literals(["given", "window", "fallback", "maxTokens", "provider"]),
   overhead: Schema.Natural,
   limit: Schema.Int,
   reserve: Schema.Natural

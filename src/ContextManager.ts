@@ -57,6 +57,7 @@ import * as Summaries from "./internal/summaries.ts"
 import type * as Summarise from "./internal/summarise.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Media from "./Media.ts"
+import type * as Overflow from "./Overflow.ts"
 import * as Reasoning from "./Reasoning.ts"
 import * as Rung from "./Rung.ts"
 import * as Settings from "./Settings.ts"
@@ -99,6 +100,7 @@ export interface Request {
  * **Details**
  *
  * - `budget`: the budget of this call, in tokens, in place of what the settings say; `maxTokens` caps it still.
+ * - `window`, `maxOutput`: of the model of this call, in tokens, in place of those in the settings.
  * - `overhead`: what of the request is not in the prompt, such as the definitions of tools, in tokens.
  * - `route`: the provider and the model; a reading of another route is no anchor.
  *
@@ -107,6 +109,8 @@ export interface Request {
  */
 export interface Call {
   readonly budget?: number
+  readonly window?: number
+  readonly maxOutput?: number
   readonly overhead?: number
   readonly route?: string
 }
@@ -201,6 +205,32 @@ export class SurfaceChanged extends Schema.TaggedError<SurfaceChanged>("effect-c
 }
 
 /**
+ * Fails when no smaller view can be made of a conversation that the provider refused, or the smallest is too large still:
+ * it is about `tokens` tokens, the provider allows `maximum` (`null` when it did not say), and `holders` are its dearest
+ * entries. Nothing was changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ContextCannotFit extends Schema.TaggedError<ContextCannotFit>("effect-compaction/ContextCannotFit")(
+  "ContextCannotFit",
+  {
+    tokens: Schema.Natural,
+    maximum: Schema.NullOr(Schema.Natural),
+    holders: Schema.Array(CompactionEvent.Holder)
+  }
+) {
+  override get message() {
+    const holders = this.holders.map((holder) => `entry ${holder.seq} (${holder.tokens} tokens)`).join(", ")
+    return `The smallest view of this conversation is about ${this.tokens} tokens`
+      + `${
+        this.maximum === null ? "" : `, and the model takes ${this.maximum}`
+      }. It is held by ${holders}. Use a model `
+      + "with a larger window, shorten what is pinned or the system prompt, or start anew."
+  }
+}
+
+/**
  * Why compacting by hand came to nothing.
  *
  * @category errors
@@ -220,6 +250,8 @@ const Saved = Schema.toCodecJson(Schema.Struct({
   })),
   decisions: Schema.Array(Decision.Decision),
   asked: Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite })),
+  maximum: Schema.NullOr(Schema.Natural),
+  maximumRoute: Schema.String,
   memory: Stage.PassMemory,
   meter: TokenMeter.State,
   tail: Tail.Memory,
@@ -265,6 +297,8 @@ export interface ContextManager<out E = never> {
    * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale.
    */
   readonly observe: (usage: { readonly inputTokens: TokenMeter.Usage }) => Effect.Effect<void>
+  /** The last request came to nothing: it failed or was interrupted, and no usage is going to answer it. */
+  readonly abandon: Effect.Effect<void>
   /**
    * Compacts now, whatever the count: with a summary where the settings have them, else by pruning and the ladder. `None`
    * when there is nothing useful to do. Turns go on meanwhile; the next request carries what was done.
@@ -272,6 +306,16 @@ export interface ContextManager<out E = never> {
   readonly compactNow: (
     options?: ManualOptions
   ) => Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError>
+  /**
+   * The view under the decisions taken so far: whatever the count, nothing is decided and nothing fails. For a caller that
+   * would rather send the last good view than none.
+   */
+  readonly undecided: (call?: Call) => Effect.Effect<Request>
+  /**
+   * A smaller view, after the provider refused the last request because it does not fit. Neither threshold nor gate nor
+   * clear floor stands before it. The maximum that the provider named caps every budget from now on.
+   */
+  readonly recover: (refused: Overflow.Refused, call?: Call) => Effect.Effect<Request, ContextCannotFit>
   /** Lets summaries be made again after too many failures in a row. */
   readonly resumeSummaries: Effect.Effect<void>
   /** The whole history, as it was appended. */
@@ -358,6 +402,9 @@ export interface Options<out E, out R> {
   readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
 }
 
+/** A view that is tried after an overflow is at most this share of what was refused, or of the maximum that was named. */
+const recoverShare = 0.8
+
 /**
  * Makes the manager of one conversation. It ends with its scope: a summary that is being written is interrupted then.
  *
@@ -442,6 +489,15 @@ export const make = Effect.fnUntraced(function*<
     }
     yield* tellCapped(capped)
   })
+
+  /** The budget of a call. A maximum that the provider named wins over everything that was assumed. */
+  const budgetFor = (call: Call): Budget.Budget => {
+    const { maxOutput = settings.maxOutput, window } = call
+    const resolved = window === undefined ? settings : { ...settings, window, maxOutput }
+    // What one provider refused says nothing about the model of another route.
+    const maximum = state.maximumRoute === (call.route ?? "") ? state.maximum : null
+    return Budget.resolve(resolved, call.budget, call.overhead, maximum)
+  }
 
   /** The pass over the view as it is now. */
   const passFor = (sending: () => Live.Sending, reading: TokenMeter.Reading, budget: Budget.Budget) => {
@@ -529,113 +585,121 @@ export const make = Effect.fnUntraced(function*<
   const absorbedBy = (decisions: ReadonlyArray<Decision.Decision>): ReadonlyArray<Decision.Absorb> =>
     decisions.filter((decision) => decision._tag === "Absorb")
 
-  const build = Effect.fnUntraced(function*(call: Call) {
-    const budget = Budget.resolve(settings, call.budget, call.overhead)
-    const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
-    const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
-    const unwritten = [...spills.pending.keys()]
-    if (isRepeated && returned !== undefined) {
-      yield* Spills.write(spills, store, unwritten, () => Effect.void)
-      return { ...returned, prefixChanged: null, events: [] }
-    }
-    const events: Array<CompactionEvent.CompactionEvent> = []
-    const tell = (event: CompactionEvent.CompactionEvent) => {
-      events.push(event)
-      return publish(event)
-    }
-    yield* Spills.write(spills, store, unwritten, tell)
-    if (summaries !== undefined && !isRepeated) Summaries.land(summaries, state.transcript)
-    const { live } = state
-    const repairs = Live.update(live)
-    let sending = Live.prepare(live)
-    const counted = { ...Session.countedOf(state, call), price: Live.priceOf(live) + sending.added }
-    const reading = TokenMeter.read(state.meter, settings.meter, counted)
-    if (Session.hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
-    if (Session.isOtherBudget(state.budget, budget)) yield* tell(Session.resolved(budget))
-    yield* tell(Session.counting(reading, state.memory, budget))
-    const given = passFor(() => sending, reading, budget)
-    const decide = isRepeated ? Effect.succeed(given) : stage(given)
-    const after = yield* decide.pipe(
-      Effect.provideService(CompactionEvent.Publisher, tell),
-      Effect.tapError(() =>
-        Effect.sync(() => {
-          state.memory = events.reduce(Session.remember, state.memory)
-          state.asked = null
-        })
-      )
-    )
-    state.asked = null
-    const { before } = given
-    const boundary = Session.commit(state, before, { ...after, memory: events.reduce(Session.remember, after.memory) })
-    const taken = state.decisions.slice(before.decisions.length)
-    if (boundary !== undefined) {
-      // What was appended in the pass, a checkpoint, is in the view already.
-      Live.update(live)
-      yield* tell(boundary)
-      yield* spill(taken, tell)
-      sending = Live.prepare(live)
-    }
-    // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
-    const isBoundary = state.memory.generation !== state.sent
-    state.sent = state.memory.generation
-    const sentBefore = live.sentEntries
-    const change = Live.send(live, sending)
-    const prefixChanged = change === undefined ? null : Session.causeOf(change, isBoundary)
-    if (change !== undefined && prefixChanged !== null) {
-      yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: change.seq })
-    }
-    const price = after.view.price + sending.added
-    const tail = Tail.make(state.tail, {
-      transcript: state.transcript,
-      settings,
-      room: budget.total - budget.overhead - price,
-      isBoundary,
-      level: state.memory.level,
-      generation: state.memory.generation,
-      counts: () => Decision.counts(state.index),
-      ...Live.lastHumanOf(live)
-    })
-    state.tail = tail.memory
-    const sent = { ...Session.countedOf(state, call), price: price + tail.price }
-    const count = TokenMeter.read(state.meter, settings.meter, sent)
-    state.meter = TokenMeter.dispatch(state.meter, sent)
-    state.reading = reading
-    state.budget = budget
-    if (summaries !== undefined && !isRepeated) {
-      const { ready } = summaries
-      const isAbsorbed = absorbedBy(taken).some((decision) => decision.checkpoint === ready?.checkpoint)
-      for (const decision of absorbedBy(taken)) {
-        if (decision.checkpoint !== ready?.checkpoint) {
-          yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation)
-        }
+  /** Builds a request; undecided, it is the view under the decisions taken so far, and cannot fail. */
+  const buildWith = <E2, R2>(decide: Stage.Stage<E2, R2>) =>
+    Effect.fnUntraced(function*(call: Call) {
+      const budget = budgetFor(call)
+      const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
+      const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
+      const unwritten = [...spills.pending.keys()]
+      if (isRepeated && returned !== undefined) {
+        yield* Spills.write(spills, store, unwritten, () => Effect.void)
+        return { ...returned, prefixChanged: null, events: [] }
       }
-      const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
-      yield* Summaries.settle(summaries, {
-        isAbsorbed,
-        isBoundary: boundary !== undefined,
-        isStale,
-        count: count.tokens,
-        isPressed: count.tokens >= budget.trigger,
-        generation: state.memory.generation
-      }, budget.limit)
-      yield* consider(summaries, after, count, sentBefore, prefixChanged)
-    }
-    const request: Request = {
-      // The copy of a long history is what a request below the trigger costs: there is one, not two.
-      prompt: Prompt.fromMessages(
-        tail.messages.length === 0 ? sending.messages : sending.messages.concat(tail.messages)
-      ),
-      stableLength: sending.messages.length,
-      count: { tokens: count.tokens, kind: count.kind },
-      generation: state.memory.generation,
-      prefixChanged,
-      events
-    }
-    state.asked = { entries: state.transcript.entries.length, limit: budget.limit }
-    returned = request
-    yield* changed
-    return request
-  }, Effect.provideContext(context))
+      const events: Array<CompactionEvent.CompactionEvent> = []
+      const tell = (event: CompactionEvent.CompactionEvent) => {
+        events.push(event)
+        return publish(event)
+      }
+      yield* Spills.write(spills, store, unwritten, tell)
+      if (summaries !== undefined && !isRepeated) Summaries.land(summaries, state.transcript)
+      const { live } = state
+      const repairs = Live.update(live)
+      let sending = Live.prepare(live)
+      const counted = { ...Session.countedOf(state, call), price: Live.priceOf(live) + sending.added }
+      const reading = TokenMeter.read(state.meter, settings.meter, counted)
+      if (Session.hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
+      if (Session.isOtherBudget(state.budget, budget)) yield* tell(Session.resolved(budget))
+      yield* tell(Session.counting(reading, state.memory, budget))
+      const given = passFor(() => sending, reading, budget)
+      const after = yield* (isRepeated ? Effect.succeed(given) : decide(given)).pipe(
+        Effect.provideService(CompactionEvent.Publisher, tell),
+        Effect.tapError(() =>
+          Effect.sync(() => {
+            state.memory = events.reduce(Session.remember, state.memory)
+            state.asked = null
+          })
+        )
+      )
+      state.asked = null
+      const { before } = given
+      const boundary = Session.commit(state, before, {
+        ...after,
+        memory: events.reduce(Session.remember, after.memory)
+      })
+      const taken = state.decisions.slice(before.decisions.length)
+      if (boundary !== undefined) {
+        // What was appended in the pass, a checkpoint, is in the view already.
+        Live.update(live)
+        yield* tell(boundary)
+        yield* spill(taken, tell)
+        sending = Live.prepare(live)
+      }
+      // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
+      const isBoundary = state.memory.generation !== state.sent
+      state.sent = state.memory.generation
+      const sentBefore = live.sentEntries
+      const change = Live.send(live, sending)
+      const prefixChanged = change === undefined ? null : Session.causeOf(change, isBoundary)
+      if (change !== undefined && prefixChanged !== null) {
+        yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: change.seq })
+      }
+      const price = after.view.price + sending.added
+      const tail = Tail.make(state.tail, {
+        transcript: state.transcript,
+        settings,
+        room: budget.total - budget.overhead - price,
+        isBoundary,
+        level: state.memory.level,
+        generation: state.memory.generation,
+        counts: () => Decision.counts(state.index),
+        ...Live.lastHumanOf(live)
+      })
+      state.tail = tail.memory
+      const sent = { ...Session.countedOf(state, call), price: price + tail.price }
+      const count = TokenMeter.read(state.meter, settings.meter, sent)
+      state.meter = TokenMeter.dispatch(state.meter, sent)
+      state.reading = reading
+      state.budget = budget
+      if (summaries !== undefined && !isRepeated) {
+        const { ready } = summaries
+        const isAbsorbed = absorbedBy(taken).some((decision) => decision.checkpoint === ready?.checkpoint)
+        for (const decision of absorbedBy(taken)) {
+          if (decision.checkpoint !== ready?.checkpoint) {
+            yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation)
+          }
+        }
+        const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
+        yield* Summaries.settle(summaries, {
+          isAbsorbed,
+          isBoundary: boundary !== undefined,
+          isStale,
+          count: count.tokens,
+          isPressed: count.tokens >= budget.trigger,
+          generation: state.memory.generation
+        }, budget.limit)
+        yield* consider(summaries, after, count, sentBefore, prefixChanged)
+      }
+      const request: Request = {
+        // The copy of a long history is what a request below the trigger costs: there is one, not two.
+        prompt: Prompt.fromMessages(
+          tail.messages.length === 0 ? sending.messages : sending.messages.concat(tail.messages)
+        ),
+        stableLength: sending.messages.length,
+        count: { tokens: count.tokens, kind: count.kind },
+        generation: state.memory.generation,
+        prefixChanged,
+        events
+      }
+      state.asked = { entries: state.transcript.entries.length, limit: budget.limit }
+      returned = request
+      yield* changed
+      return request
+    })
+
+  const decided = buildWith(stage)
+  const build = (call: Call) => Effect.provideContext(decided(call), context)
+  const undecided = buildWith(Effect.succeed)
 
   /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
   const become = Effect.fnUntraced(function*(next: Session.State, refire: Refire.State) {
@@ -649,12 +713,12 @@ export const make = Effect.fnUntraced(function*<
   const reconcile = Effect.fnUntraced(function*(prompt: Prompt.Prompt) {
     const { messages, origins } = state.transcript
     const incoming = prompt.content
-    let next = 0
+    let known = 0
     let at = 0
     for (; at < messages.length; at++) {
       if (origins[at] === "library") continue
-      if (next >= incoming.length || !sameMessage(messages[at]!, incoming[next]!)) break
-      next++
+      if (known >= incoming.length || !sameMessage(messages[at]!, incoming[known]!)) break
+      known++
     }
     if (at < messages.length) {
       const kept = Transcript.take(state.transcript, at)
@@ -664,12 +728,13 @@ export const make = Effect.fnUntraced(function*<
       // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
       const meter = { ...state.meter, anchor: null, inFlight: null }
       const memory = { ...state.memory, streak: 0, holders: null }
-      const { live, tail } = state
-      yield* become(Session.fresh(kept, rules, decisions, memory, meter, tail), summaries?.refire ?? Refire.initial)
+      const { live, maximum, maximumRoute, tail } = state
+      const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
+      yield* become(next, summaries?.refire ?? Refire.initial)
       Live.inherit(state.live, live)
       yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
-    yield* take(incoming.slice(next))
+    yield* take(incoming.slice(known))
   })
 
   /** The view as it is now, as a pass that nothing judges: for what a person asks for. */
@@ -677,7 +742,7 @@ export const make = Effect.fnUntraced(function*<
     Live.update(state.live)
     const sending = Live.prepare(state.live)
     const counted = { ...Session.countedOf(state, {}), price: Live.priceOf(state.live) + sending.added }
-    return passFor(() => sending, TokenMeter.read(state.meter, settings.meter, counted), Budget.resolve(settings))
+    return passFor(() => sending, TokenMeter.read(state.meter, settings.meter, counted), budgetFor({}))
   })
 
   /** Commits what a person asked for, as a boundary of its own; the next request carries it. */
@@ -740,6 +805,67 @@ export const make = Effect.fnUntraced(function*<
     }))
   })
 
+  /** The view of a pass with a checkpoint in the place of everything that can be spared, if one can be written. */
+  const summarised = Effect.fnUntraced(function*(self: Summaries.Summaries, given: Stage.Pass, aim: number) {
+    const plan = planOf(self, given.view, given.budget.limit, {
+      aim,
+      retain: 0,
+      minimum: 0,
+      heedProtection: false,
+      mergeCheckpoints: self.summary.mergeCheckpoints
+    }, given.view === given.before ? null : "pruned")
+    const made = plan === undefined || self.isRunning ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
+    if (made._tag === "None") return given
+    const ready = Summaries.enter(self, state.transcript, made.value)
+    const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
+    if (after.view !== given.view) {
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation + 1)
+    }
+    return after
+  })
+
+  /**
+   * Makes a smaller view after the provider refused the last one: step by step, each one smaller, until it is well below
+   * what was refused. Nothing stands before it: the refusal is all the evidence there is.
+   */
+  const recover = Effect.fnUntraced(function*(refused: Overflow.Refused, call: Call) {
+    const refusedPrice = returned === undefined || state.meter.inFlight === null
+      ? Live.priceOf(state.live)
+      : state.meter.inFlight.price
+    if (refused.tokens !== undefined) state.meter = TokenMeter.observe(state.meter, { total: refused.tokens })
+    if (refused.maximum !== undefined) {
+      state.maximum = refused.maximum
+      state.maximumRoute = call.route ?? ""
+    }
+    const given = yield* manualPass
+    const scale = refused.tokens === undefined || refusedPrice === 0 ? 1 : refused.tokens / refusedPrice
+    const most = Math.min(refusedPrice, refused.maximum === undefined ? Infinity : refused.maximum / scale)
+    const target = Math.floor(most * recoverShare)
+    const isDone = (pass: Stage.Pass) => pass.view.price <= target
+    let after = given
+    const steps: ReadonlyArray<(pass: Stage.Pass) => Effect.Effect<Stage.Pass>> = [
+      Rung.stage(Rung.pruneToolResults({ keepNewest: 0, stopAtTarget: false })),
+      (pass) => summaries === undefined ? Effect.succeed(pass) : summarised(summaries, pass, target),
+      (pass) => Ladder.climb(Ladder.progressive, pass, { target }),
+      (pass) => Ladder.climb(Ladder.make(Rung.fit), pass, { target })
+    ]
+    for (const step of steps) {
+      if (isDone(after)) break
+      const next = yield* step(after)
+      if (next.view.price < after.view.price) after = next
+    }
+    const tooLarge = refused.maximum !== undefined && after.view.price * scale > refused.maximum
+    if (after.view.price >= given.view.price || tooLarge) {
+      return yield* new ContextCannotFit({
+        tokens: Math.ceil(after.view.price * scale),
+        maximum: refused.maximum ?? null,
+        holders: Ladder.holdersOf(after.view)
+      })
+    }
+    yield* commitManual(given, after)
+    return yield* undecided(call)
+  })
+
   const compactNow = (manual: ManualOptions = {}) =>
     Effect.suspend((): Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError> => {
       if (isCompacting || summaries?.isRunning === true) return Effect.fail(new CompactionBusy())
@@ -781,6 +907,11 @@ export const make = Effect.fnUntraced(function*<
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
       })),
+    abandon: locked(Effect.sync(() => {
+      state.meter = TokenMeter.abandon(state.meter)
+    })),
+    undecided: (call = {}) => locked(Effect.suspend(() => undecided(call))),
+    recover: (refused, call = {}) => locked(Effect.suspend(() => recover(refused, call))),
     compactNow,
     resumeSummaries: Effect.suspend(() => {
       if (summaries === undefined) return Effect.void
@@ -791,14 +922,25 @@ export const make = Effect.fnUntraced(function*<
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
     export: locked(Effect.suspend(() => {
       if (summaries !== undefined) Summaries.land(summaries, state.transcript)
-      const { asked, decisions, memory, meter, tail, transcript } = state
+      const { asked, decisions, maximum, maximumRoute, memory, meter, tail, transcript } = state
       const messages = transcript.messages.map((message, at) => ({
         message: Session.savable(message),
         origin: transcript.origins[at]!
       }))
       const saved = summaries === undefined ? null : { refire: summaries.refire, ready: summaries.ready ?? null }
       return Effect.orDie(
-        Schema.encodeEffect(Saved)({ version: 1, messages, decisions, asked, memory, meter, tail, summaries: saved })
+        Schema.encodeEffect(Saved)({
+          version: 1,
+          messages,
+          decisions,
+          asked,
+          maximum,
+          maximumRoute,
+          memory,
+          meter,
+          tail,
+          summaries: saved
+        })
       )
     })),
     restore: (saved) =>
@@ -807,9 +949,9 @@ export const make = Effect.fnUntraced(function*<
           Effect.gen(function*() {
             const transcript = Transcript.make(estimator.price)
             for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
-            const { asked, decisions, memory, meter, tail } = decoded
+            const { asked, decisions, maximum, maximumRoute, memory, meter, tail } = decoded
             const next = Session.fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
-            yield* become({ ...next, asked }, decoded.summaries?.refire ?? Refire.initial)
+            yield* become({ ...next, asked, maximum, maximumRoute }, decoded.summaries?.refire ?? Refire.initial)
             if (summaries !== undefined) summaries.ready = decoded.summaries?.ready ?? undefined
             spills = Spills.make()
             Spills.add(spills, store, transcript, state.index, decisions)
@@ -828,6 +970,20 @@ export const make = Effect.fnUntraced(function*<
     events: Stream.fromPubSub(hub)
   }
 })
+
+/**
+ * The manager of the conversation that a call belongs to, whatever service it was declared as; this is where a decorated
+ * model looks for it. There is none unless a layer of {@link Service} is provided, or one is put here.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Current = Context.Reference<ContextManager<unknown> | undefined>(
+  "effect-compaction/ContextManager/Current",
+  {
+    defaultValue: () => undefined
+  }
+)
 
 /**
  * A context service whose shape carries the errors inferred from its pass, with the layer that makes it.
@@ -871,5 +1027,9 @@ export const Service = <Self>() =>
   options: Options<E, R> = {}
 ): ServiceClass<Self, Id, E, R> => {
   const Tag = Context.Service<Self, ContextManager<E>>()(id)
-  return Object.assign(Tag, { layer: Layer.effect(Tag, make(options)) })
+  return Object.assign(Tag, {
+    layer: Layer.effectContext(
+      Effect.map(make(options), (manager) => Context.add(Context.make(Tag, manager), Current, manager))
+    )
+  })
 }

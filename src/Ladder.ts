@@ -94,7 +94,13 @@ const between = (floor: number, sizes: Stage.Pass["sizes"]): { readonly aim: num
 
 const holderCount = 3
 
-const holdersOf = (view: View.View): ReadonlyArray<CompactionEvent.Holder> =>
+/**
+ * The three dearest entries of a view, of equals the older first; synthetic results are none.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const holdersOf = (view: View.View): ReadonlyArray<CompactionEvent.Holder> =>
   view.items
     .filter((item) => item.seq >= 0)
     .sort((a, b) => b.price - a.price || a.seq - b.seq)

@@ -5,8 +5,10 @@
  */
 export * as Budget from "./Budget.ts"
 export * as Checkpoint from "./Checkpoint.ts"
+export * as CompactedModel from "./CompactedModel.ts"
 export * as CompactionEvent from "./CompactionEvent.ts"
 export * as ContextManager from "./ContextManager.ts"
+export * as Conversations from "./Conversations.ts"
 export * as Decision from "./Decision.ts"
 export * as Estimator from "./Estimator.ts"
 export * as Gate from "./Gate.ts"

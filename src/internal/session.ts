@@ -33,6 +33,9 @@ export interface State {
   asked: Asked | null
   reading: TokenMeter.Reading | null
   budget: Budget.Budget | null
+  /** The most that a provider takes, in tokens, once it said so, and the route on which it did. */
+  maximum: number | null
+  maximumRoute: string
   /** The generation of the request that was sent last. */
   sent: number
   lastBoundary: typeof CompactionEvent.Compacted.Type | null
@@ -60,6 +63,8 @@ export const fresh = (
     asked: null,
     reading: null,
     budget: null,
+    maximum: null,
+    maximumRoute: "",
     sent: memory.generation,
     lastBoundary: null,
     lastSkip: null,
