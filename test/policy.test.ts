@@ -402,11 +402,9 @@ describe("what is generated or written about a policy", () => {
   it.effect("docs/options.md has every option of a summary, with its default", () =>
     Effect.gen(function*() {
       const rows = rowsOf(read("docs/options.md"), /^## Summaries/)
-      const { summary } = yield* Schema.encodeEffect(Policy.Schema)(yield* Policy.decode({ summary: {} }))
-      assert.deepStrictEqual(
-        Object.fromEntries(rows.map(([key, , value]) => [key, value])),
-        Object.fromEntries(Object.entries(summary ?? {}).map(([key, value]) => [key, shown(value)]))
-      )
+      // A duration may be written in many ways; what decodes to the same is the same.
+      const summary = Object.fromEntries(rows.map(([key = "", , value = ""]) => [key, JSON.parse(value) as unknown]))
+      assert.deepStrictEqual(yield* Policy.decode({ summary }), yield* Policy.decode({ summary: {} }))
       assert.deepStrictEqual(rows.map(([key]) => key), Object.keys(properties.summary?.properties ?? {}))
     }))
 

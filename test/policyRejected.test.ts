@@ -119,7 +119,11 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   ],
   [{ provenanceGate: true }, "provenanceGate", "write false, or set meter to \"hybrid\""],
   [{ sizing: "provider" }, "sizing", "write \"price\", or set meter to \"calibrated\""],
-  [{ clearAtLeast: 0.43 }, "clearAtLeast", "write at most 0.42: a pass begins at compactThreshold (0.92)"],
+  [
+    { clearAtLeast: 0.43 },
+    "clearAtLeast",
+    "write at most 0.42, or set clearFloorWhenOverBudget to \"override\": a pass begins"
+  ],
   [{ maxTokens: 100_000, clearAtLeast: 41_665 }, "clearAtLeast", "write at most 41664 tokens"],
   [{ maxMessages: 1 }, "maxMessages", "write at least 2: it aims at maxMessages × targetUsage"],
   [{ maxMessages: 100, targetUsage: 0 }, "maxMessages", "leave the key out, or raise targetUsage above 0"],
@@ -166,6 +170,7 @@ describe("a policy that is not one", () => {
         { sizing: "provider", meter: "hybrid" },
         { clearAtLeast: 0.42 },
         { maxTokens: 100_000, clearAtLeast: 41_664 },
+        { maxTokens: 100_000, clearAtLeast: 41_665, clearFloorWhenOverBudget: "override" },
         // A budget that comes with the call may be any.
         { clearAtLeast: 500_000 },
         { maxMessages: 2 },

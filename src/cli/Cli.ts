@@ -11,15 +11,18 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import type * as Policy from "../Policy.ts"
+import type * as RungKind from "../RungKind.ts"
 import * as CompactCommand from "./CompactCommand.ts"
 import * as Failed from "./Failed.ts"
 import * as InspectCommand from "./InspectCommand.ts"
 import * as ReplayCommand from "./ReplayCommand.ts"
 
-const command = Command.make("effect-compaction").pipe(
-  Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
-  Command.withSubcommands([ReplayCommand.command, InspectCommand.command, CompactCommand.command])
-)
+const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.Policies<Kinds>) =>
+  Command.make("effect-compaction").pipe(
+    Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
+    Command.withSubcommands([ReplayCommand.make(policies), InspectCommand.command, CompactCommand.command])
+  )
 
 /** A wrong call says what is wrong and nothing else, and leaves standard output to what was asked for. */
 const presenter: CliOutput.Presenter = {
@@ -31,13 +34,14 @@ const presenter: CliOutput.Presenter = {
 }
 
 /**
- * Runs the command line with its arguments. Fails with the exit code, after everything was said.
+ * Runs the command line with its arguments. Fails with the exit code, after everything was said. `policies` are those that
+ * `--policy` may name; their rungs may need services.
  */
-export const run = (
+export const run = <Kinds extends ReadonlyArray<RungKind.Any>>(
   args: ReadonlyArray<string>,
-  options: { readonly version: string }
-): Effect.Effect<void, Failed.Failed, Command.Environment> =>
-  Command.runWith(command, options)(args).pipe(
+  options: { readonly version: string; readonly policies: Policy.Policies<Kinds> }
+): Effect.Effect<void, Failed.Failed, Command.Environment | RungKind.Services<Kinds[number]>> =>
+  Command.runWith(commandOf(options.policies), options)(args).pipe(
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provideService(CliConfig.CliConfig, {
       builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions]

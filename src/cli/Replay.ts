@@ -8,17 +8,19 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
+import * as Guard from "../Guard.ts"
 import * as Protection from "../internal/protection.ts"
 import { sameMessage } from "../internal/sameMessage.ts"
+import * as Ladder from "../Ladder.ts"
 import * as Settings from "../Settings.ts"
 import type * as Stage from "../Stage.ts"
-import type * as TokenMeter from "../TokenMeter.ts"
+import * as TokenMeter from "../TokenMeter.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 
@@ -32,6 +34,8 @@ import * as Wire from "../Wire.ts"
  * - `prefixKept`: the share of the previous request's tokens that this one begins with, message by message; an ephemeral
  *   tail counts for neither.
  * - `violations`: of the rules `anthropic` and `openaiChat`, of both together.
+ * - `estimate`: the price of the request as it stood before the pass. `billed`: what the recording says the provider
+ *   billed for its input, `null` where it says nothing.
  * - `error`: why nothing was sent; the numbers are then those of the view that would have been.
  */
 export interface Row {
@@ -59,10 +63,24 @@ export interface Row {
   readonly prefixKept: number
   readonly prefixChanged: ContextManager.Request["prefixChanged"]
   readonly violations: number
+  readonly estimate: number
+  readonly billed: number | null
   readonly error?: { readonly tag: string; readonly message: string }
 }
 
-/** Sums over the rows; `skips` and `infeasible` count requests. */
+/**
+ * How far a meter was from what was billed, as a ratio of the bill: on the average and at worst, over so many requests.
+ */
+interface MeterError {
+  readonly requests: number
+  readonly mean: number
+  readonly worst: number
+}
+
+/**
+ * Sums over the rows; `skips` and `infeasible` count requests. `meters` compares each meter with the bills of the requests
+ * that were sent as they were recorded; `null` for a meter that said nothing about any of them.
+ */
 export interface Totals {
   readonly boundaries: number
   readonly skips: number
@@ -74,6 +92,7 @@ export interface Totals {
   readonly truncated: number
   readonly removed: number
   readonly stubbed: number
+  readonly meters: { readonly [M in TokenMeter.Mode]: MeterError | null }
 }
 
 /**
@@ -112,6 +131,7 @@ export interface Boundary {
 /** A played session: the report, what it was played under, and its boundaries by request number. */
 export interface Replay {
   readonly report: Report
+  readonly rungs: ReadonlyArray<string>
   readonly settings: Settings.Settings
   readonly budget: Budget.Budget
   readonly boundaries: ReadonlyMap<number, Boundary>
@@ -188,24 +208,104 @@ export const happened = (
   return { boundary, skipped }
 }
 
-const failedRow = (request: number, failure: ContextManager.PassError, { count, view }: Stage.Pass): Row => ({
+/** What a pass may fail with: an error of its stages or of a rung, which says why in words. */
+export interface Failure {
+  readonly _tag: string
+  readonly message: string
+}
+
+/** A policy to play under: the options of a manager, and the name it goes by. */
+export interface Policy<E, R> {
+  readonly name: string
+  readonly settings: Settings.Input
+  readonly ladder: Ladder.Ladder<E, R>
+  readonly pass: Stage.Stage<E | ContextManager.PassError, R>
+}
+
+const failedRow = (
+  request: number,
+  failure: Failure,
+  { count, view }: Stage.Pass,
+  billed: number | undefined
+): Row => ({
   request,
   count: count.tokens,
   kind: count.kind,
   viewTokens: view.price,
   viewMessages: View.toPrompt(view).content.length,
   boundary: null,
-  skipped: failure._tag === "ClearFloorUnsatisfied"
+  skipped: isRefused(failure)
     ? { freed: failure.freed, required: failure.required, level: failure.level, streak: failure.streak }
     : null,
-  infeasible: failure._tag === "BudgetInfeasible" ? { over: failure.over, holders: failure.holders } : null,
+  infeasible: isInfeasible(failure) ? { over: failure.over, holders: failure.holders } : null,
   prefixKept: 1,
   prefixChanged: null,
   violations: 0,
+  estimate: count.estimated,
+  billed: billed ?? null,
   error: { tag: failure._tag, message: failure.message }
 })
 
-const totalsOf = (rows: ReadonlyArray<Row>, limit: number): Totals => {
+const isInfeasible = Schema.is(Ladder.BudgetInfeasible)
+
+const isRefused = Schema.is(Guard.ClearFloorUnsatisfied)
+
+/** What was billed for the input of the request that the message at an index answers, by the recording. */
+const usageAt = ({ usage }: Session.Session, at: number): TokenMeter.Usage | undefined => {
+  const found = usage.get(at)
+  return found && { uncached: found.fresh, cacheRead: found.cacheRead, cacheWrite: found.cacheWrite }
+}
+
+/** An agent's request extends the one before. One that was billed so much less had been shortened by the agent itself. */
+const shortened = 0.9
+
+/**
+ * Which of the recorded bills are for the requests of this replay: those up to the first request that either side made
+ * shorter. What comes behind was billed for another request, and says nothing about this one.
+ */
+const billing = () => {
+  let last = 0
+  let isOver = false
+  return {
+    /** Whether the bill of a request counts; asked in order, once for each. */
+    accepts: (billed: number, isWhole: boolean): boolean => {
+      isOver ||= !isWhole || billed < shortened * last
+      last = billed
+      return !isOver
+    }
+  }
+}
+
+/** Gathers how far each meter is from what was billed. */
+const comparing = () => {
+  const modes = TokenMeter.Mode.literals
+  const sums = { estimate: [0, 0, 0], actual: [0, 0, 0], hybrid: [0, 0, 0], calibrated: [0, 0, 0] }
+  return {
+    add: (reading: TokenMeter.Reading, billed: number): void => {
+      const counts = { ...reading, estimate: reading.estimated }
+      for (const mode of modes) {
+        const count = counts[mode]
+        // Without a bill to stand on a meter repeats the estimate, which is no figure of its own.
+        if (count === null || billed === 0 || (mode === "hybrid" && reading.readings === 0)) continue
+        const error = Math.abs(count - billed) / billed
+        const [requests = 0, sum = 0, worst = 0] = sums[mode]
+        sums[mode] = [requests + 1, sum + error, Math.max(worst, error)]
+      }
+    },
+    errors: (): Totals["meters"] => {
+      const of = ([requests = 0, sum = 0, worst = 0]: ReadonlyArray<number>): MeterError | null =>
+        requests === 0 ? null : { requests, mean: sum / requests, worst }
+      return {
+        estimate: of(sums.estimate),
+        actual: of(sums.actual),
+        hybrid: of(sums.hybrid),
+        calibrated: of(sums.calibrated)
+      }
+    }
+  }
+}
+
+const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meters"]): Totals => {
   let boundaries = 0
   let skips = 0
   let infeasible = 0
@@ -240,32 +340,42 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number): Totals => {
     violations,
     truncated,
     removed,
-    stubbed
+    stubbed,
+    meters
   }
 }
+
+/** The policy of a manager that is given none but settings. */
+export const standardPolicy = (settings: Settings.Input): Policy<never, never> => ({
+  name: "default",
+  settings,
+  ladder: Ladder.progressive,
+  pass: ContextManager.pass
+})
 
 /**
  * Plays a session. `onRequest` is run after each request with its number and how many there will be.
  *
- * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
+ * A request that fails is a row with an `error`, and the session goes on. What the recording says was billed is reported to
+ * the manager as long as it is for the request that was sent. Fails when the settings do not decode.
  */
-export const play = Effect.fnUntraced(function*(
+export const play = Effect.fnUntraced(function*<E extends Failure, R>(
   session: Session.Session,
   options: {
-    readonly settings: Settings.Input
+    readonly policy: Policy<E, R>
     readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
   }
-): Effect.fn.Return<Replay, Schema.SchemaError, Scope.Scope> {
-  const { onRequest } = options
-  const settings = yield* Settings.decode(options.settings)
+): Effect.fn.Return<Replay, Schema.SchemaError, R | Scope.Scope> {
+  const { onRequest, policy } = options
+  const settings = yield* Settings.decode(policy.settings)
   const { messages } = session
   const price = pricing((yield* Estimator.Estimator).price)
   const seen: { pass: Observed | undefined } = { pass: undefined }
-  const manager = yield* ContextManager.make({
-    settings: options.settings,
+  const manager = yield* ContextManager.make<E | ContextManager.PassError, R>({
+    settings: policy.settings,
     pass: (before) => {
       seen.pass = { before, after: undefined }
-      return Effect.tap(ContextManager.pass(before), (after) =>
+      return Effect.tap(policy.pass(before), (after) =>
         Effect.sync(() => {
           seen.pass = { before, after }
         }))
@@ -274,19 +384,26 @@ export const play = Effect.fnUntraced(function*(
   const asked = messages.flatMap((message, at) => message.role === "assistant" && at > 0 ? [at] : [])
   const rows: Array<Row> = []
   const boundaries = new Map<number, Boundary>()
+  const bills = billing()
+  const meters = comparing()
   let sent: ReadonlyArray<Prompt.Message> = []
+  let isWhole = true
   let next = 0
   for (const at of asked) {
     yield* manager.append(Prompt.fromMessages(messages.slice(next, at)))
     next = at
     const request = rows.length + 1
+    const usage = usageAt(session, at)
+    const billed = usage === undefined ? undefined : TokenMeter.usedOf(usage)
     const result = yield* Effect.result(manager.request)
     // The pass runs in every request that follows an append.
     const { after, before } = seen.pass!
     if (result._tag === "Failure") {
-      rows.push(failedRow(request, result.failure, before))
+      isWhole = false
+      rows.push(failedRow(request, result.failure, before, billed))
     } else {
-      const { count, events, prefixChanged, prompt, stableLength } = result.success
+      const { count, events, generation, prefixChanged, prompt, stableLength } = result.success
+      isWhole &&= generation === 0
       const stable = prompt.content.slice(0, stableLength)
       const whole = price(sent, sent.length)
       const row: Row = {
@@ -300,11 +417,17 @@ export const play = Effect.fnUntraced(function*(
         prefixKept: whole === 0 ? 1 : price(sent, commonLength(sent, stable)) / whole,
         prefixChanged,
         // The whole prompt each time: this must not rest on what the manager says did not change.
-        violations: violationsIn(prompt.content)
+        violations: violationsIn(prompt.content),
+        estimate: before.count.estimated,
+        billed: billed ?? null
       }
       if (row.boundary !== null) boundaries.set(request, boundaryOf(before, after!))
       rows.push(row)
       sent = stable
+    }
+    if (usage !== undefined && billed !== undefined && bills.accepts(billed, isWhole)) {
+      meters.add(before.count, billed)
+      yield* manager.observe({ inputTokens: usage })
     }
     if (onRequest !== undefined) yield* onRequest(request, asked.length)
   }
@@ -316,9 +439,9 @@ export const play = Effect.fnUntraced(function*(
     requests: rows.length,
     window: settings.window ?? null,
     budget: budget.limit,
-    policy: "default",
+    policy: policy.name,
     rows,
-    totals: totalsOf(rows, budget.limit)
+    totals: totalsOf(rows, budget.limit, meters.errors())
   }
-  return { report, settings, budget, boundaries }
+  return { report, rungs: policy.ladder.rungs.map(({ name }) => name), settings, budget, boundaries }
 }, Effect.scoped)

@@ -6,12 +6,14 @@
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type * as Option from "effect/Option"
+import * as Option from "effect/Option"
 import * as Format from "../format/Format.ts"
 import type * as Session from "../format/Session.ts"
-import type * as Settings from "../Settings.ts"
+import type * as Policy from "../Policy.ts"
+import type * as RungKind from "../RungKind.ts"
 import * as Failed from "./Failed.ts"
 import * as Paint from "./Paint.ts"
+import * as PolicyInput from "./PolicyInput.ts"
 import * as Progress from "./Progress.ts"
 import * as Replay from "./Replay.ts"
 import * as ReplayText from "./ReplayText.ts"
@@ -25,56 +27,72 @@ interface Options {
   readonly json: boolean
 }
 
-/** Replays one file and prints it; returns the exit code it asks for. */
-const one = Effect.fnUntraced(function*(file: string, settings: Settings.Input, options: Options) {
+/** Replays one file under each policy and prints it; returns the exit code it asks for. */
+const one = Effect.fnUntraced(function*<E extends Replay.Failure, R>(
+  file: string,
+  policies: ReadonlyArray<Replay.Policy<E, R>>,
+  options: Options
+) {
   const session = yield* Format.read(file, SessionInput.readOptions(options.format))
-  const progress = yield* Progress.make
-  const replay = yield* Effect.orDie(Replay.play(session, {
-    settings,
-    onRequest: (request, of) =>
-      progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
-  })).pipe(Effect.ensuring(progress.end))
-  const text = options.json
-    ? JSON.stringify(replay.report)
-    : ReplayText.render(replay, { session, paint: yield* Paint.detect })
-  yield* Console.log(text)
-  return options.strict && replay.report.totals.infeasible > 0 ? Failed.infeasible : 0
+  const paint = yield* Paint.detect
+  const replays: Array<Replay.Replay> = []
+  for (const policy of policies) {
+    const progress = yield* Progress.make
+    const replay = yield* Effect.orDie(Replay.play(session, {
+      policy,
+      onRequest: (request, of) =>
+        progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
+    })).pipe(Effect.ensuring(progress.end))
+    if (!options.json && replays.length > 0) yield* Console.log("")
+    yield* Console.log(options.json ? JSON.stringify(replay.report) : ReplayText.render(replay, { session, paint }))
+    replays.push(replay)
+  }
+  if (!options.json && replays.length > 1) yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)
+  return options.strict && replays.some(({ report }) => report.totals.infeasible > 0) ? Failed.infeasible : 0
 })
 
-/** The command. */
-export const command = Command.make("replay", {
-  files: SessionInput.files,
-  format: SessionInput.format,
-  strict: SessionInput.strict,
-  json: SessionInput.json,
-  settings: SettingsFlags.flags
-}, ({ files, settings: values, ...options }) =>
-  Effect.gen(function*() {
-    const settings = yield* SettingsFlags.decode(values)
-    let code = 0
-    for (const [at, file] of files.entries()) {
-      if (at > 0 && !options.json) yield* Console.log("")
-      code = Failed.worse(code, yield* Failed.codeOf(one(file, settings, options)))
-    }
-    return code
-  }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(
-    Command.withDescription(
-      "Plays recorded agent sessions request by request, one request before each message of the assistant, and prints "
-        + "where the ladder shortened the view, what it freed and what it protected. All sizes are estimated tokens: "
-        + "four characters each, images by their size.\n\n"
-        + "Exit codes: 0 fine, 1 bad input, 2 wrong usage, 3 something was infeasible and --strict was given. A file that "
-        + "cannot be read does not stop the others."
-    ),
-    Command.withShortDescription("Play sessions through the ladder and print what it does"),
-    Command.withExamples([
-      {
-        command: "effect-compaction replay --window 32000 session.jsonl",
-        description: "What a window of 32,000 tokens would have done to a session"
-      },
-      {
-        command: "effect-compaction replay --json --window 200000 --clear-at-least 20000 *.jsonl",
-        description: "Several sessions as JSON lines, with a clear floor"
-      },
-      { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
-    ])
-  )
+/** The command, for policies whose ladder is written in these kinds. */
+export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Policies<Kinds>) =>
+  Command.make("replay", {
+    files: SessionInput.files,
+    format: SessionInput.format,
+    strict: SessionInput.strict,
+    json: SessionInput.json,
+    policies: PolicyInput.flag,
+    settings: SettingsFlags.flags
+  }, ({ files, policies: names, settings: values, ...options }) =>
+    Effect.gen(function*() {
+      const policies = Option.isNone(names)
+        ? [Replay.standardPolicy(yield* SettingsFlags.decode(values))]
+        : yield* Effect.forEach(names.value, (name) => PolicyInput.read(name, SettingsFlags.given(values), known))
+      let code = 0
+      for (const [at, file] of files.entries()) {
+        if (at > 0 && !options.json) yield* Console.log("")
+        code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, options)))
+      }
+      return code
+    }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(
+      Command.withDescription(
+        "Plays recorded agent sessions request by request, one request before each message of the assistant, and prints "
+          + "where the ladder shortened the view, what it freed and what it protected. All sizes are estimated tokens: "
+          + "four characters each, images by their size.\n\n"
+          + "Exit codes: 0 fine, 1 bad input, 2 wrong usage, 3 something was infeasible and --strict was given. A file that "
+          + "cannot be read does not stop the others."
+      ),
+      Command.withShortDescription("Play sessions through the ladder and print what it does"),
+      Command.withExamples([
+        {
+          command: "effect-compaction replay --window 32000 session.jsonl",
+          description: "What a window of 32,000 tokens would have done to a session"
+        },
+        {
+          command: "effect-compaction replay --json --window 200000 --clear-at-least 20000 *.jsonl",
+          description: "Several sessions as JSON lines, with a clear floor"
+        },
+        {
+          command: "effect-compaction replay --window 200000 --policy contextSimple --policy ./ours.json session.jsonl",
+          description: "Two policies side by side"
+        },
+        { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
+      ])
+    )

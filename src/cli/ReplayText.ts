@@ -5,8 +5,8 @@
  */
 import type * as Budget from "../Budget.ts"
 import type * as Session from "../format/Session.ts"
-import * as Ladder from "../Ladder.ts"
 import * as Settings from "../Settings.ts"
+import * as TokenMeter from "../TokenMeter.ts"
 import type * as Paint from "./Paint.ts"
 import type * as Replay from "./Replay.ts"
 import * as Table from "./Table.ts"
@@ -65,9 +65,9 @@ const columns: ReadonlyArray<Table.Column> = [
   { title: "why", align: "left" }
 ]
 
-const levelOf = (level: number): string => {
-  const rung = Ladder.progressive.rungs[level - 1]
-  return rung === undefined ? String(level) : `${level} ${rung.name}`
+const levelOf = (level: number, { rungs }: Replay.Replay): string => {
+  const rung = rungs[level - 1]
+  return rung === undefined ? String(level) : `${level} ${rung}`
 }
 
 const share = (of: Replay.Boundary["results"]): string => `${number(of.protected)} of ${number(of.of)}`
@@ -126,7 +126,7 @@ const tableOf = (replay: Replay.Replay, paint: Paint.Paint): ReadonlyArray<strin
     const shares = replay.boundaries.get(row.request)
     cells.push([
       number(row.request),
-      boundary === null ? skipped === null ? "" : levelOf(skipped.level) : levelOf(boundary.level),
+      boundary === null ? skipped === null ? "" : levelOf(skipped.level, replay) : levelOf(boundary.level, replay),
       boundary === null ? number(row.viewTokens) : `${number(boundary.before)} → ${number(boundary.after)}`,
       boundary === null ? "" : number(boundary.freed),
       boundary === null ? "" : number(boundary.removed),
@@ -155,8 +155,45 @@ const totalsOf = ({ budget, report }: Replay.Replay, paint: Paint.Paint): Readon
     `largest view ${count(totals.maxViewTokens, "token")}, ${below}; `
     + bad(totals.overBudgetRequests, `${count(totals.overBudgetRequests, "request")} over the budget`) + ", "
     + bad(totals.infeasible, `${number(totals.infeasible)} infeasible`) + ", "
-    + bad(totals.violations, count(totals.violations, "violation of the wire rules", "violations of the wire rules"))
+    + bad(totals.violations, count(totals.violations, "violation of the wire rules", "violations of the wire rules")),
+    ...metersOf(totals.meters)
   ]
+}
+
+/** How far the meters were from what was billed, on the average and at worst; nothing where nothing was billed. */
+const metersOf = (meters: Replay.Totals["meters"]): ReadonlyArray<string> => {
+  const errors = TokenMeter.Mode.literals.flatMap((mode) => {
+    const error = meters[mode]
+    return error === null ? [] : [`${mode} ${percent(error.mean, 1)} (at worst ${percent(error.worst, 1)})`]
+  })
+  return errors.length === 0 ? [] : [
+    `off the bill on average, over ${count(meters.estimate?.requests ?? 0, "request")} sent as recorded: ${
+      errors.join(", ")
+    }`
+  ]
+}
+
+const sides: ReadonlyArray<readonly [Table.Column, (replay: Replay.Replay) => string]> = [
+  [{ title: "policy", align: "left" }, ({ report }) => report.policy],
+  [{ title: "budget", align: "right" }, ({ report }) => number(report.budget)],
+  [{ title: "boundaries", align: "right" }, ({ report }) => number(report.totals.boundaries)],
+  [{ title: "freed", align: "right" }, ({ report }) => number(report.totals.freedTokens)],
+  [{ title: "removed", align: "right" }, ({ report }) => number(report.totals.removed)],
+  [{ title: "truncated", align: "right" }, ({ report }) => number(report.totals.truncated)],
+  [{ title: "stubbed", align: "right" }, ({ report }) => number(report.totals.stubbed)],
+  [{ title: "refused", align: "right" }, ({ report }) => number(report.totals.skips)],
+  [{ title: "largest view", align: "right" }, ({ report }) => number(report.totals.maxViewTokens)],
+  [{ title: "over budget", align: "right" }, ({ report }) => number(report.totals.overBudgetRequests)],
+  [{ title: "infeasible", align: "right" }, ({ report }) => number(report.totals.infeasible)]
+]
+
+/** The totals of one session under several policies, a line each. */
+export const compare = (replays: ReadonlyArray<Replay.Replay>, paint: Paint.Paint): string => {
+  const [heading = "", ...lines] = Table.lines(
+    sides.map(([column]) => column),
+    replays.map((replay) => sides.map(([, cell]) => cell(replay)))
+  )
+  return [paint.bold(heading), ...lines].join("\n")
 }
 
 /** Renders a replay, without a line break at its end. */
@@ -171,6 +208,7 @@ export const render = (
   return [
     `${paint.bold(report.file)} ${paint.dim(`(${report.format}: ${session.why})`)}`,
     `${count(report.messages, "message")}, ${count(report.requests, "request")}${findings}`,
+    ...(report.policy === "default" ? [] : [`policy ${paint.bold(report.policy)}`]),
     budgetLine(budget, settings),
     triggerLine(budget, settings),
     protectedLine(settings),

@@ -202,7 +202,7 @@ const nameOf = (key: string): string =>
   `--${names[key] ?? key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
 /** A flag as it was given; of one that takes a value for each tool, that of the tool. */
-const given = (key: string, tool: string | undefined, value: unknown): string => {
+const shown = (key: string, tool: string | undefined, value: unknown): string => {
   if (value === undefined) return nameOf(key)
   const ofTool = typeof value === "object" ? Object.entries(value ?? {}).find(([name]) => name === tool) : undefined
   return `${nameOf(key)} ${ofTool === undefined ? JSON.stringify(value) : `${ofTool[0]}=${ofTool[1]}`}`
@@ -210,12 +210,18 @@ const given = (key: string, tool: string | undefined, value: unknown): string =>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
+/** What the flags say, as it was given. */
+export const given = (values: Values): { readonly [key: string]: unknown } => {
+  const input: { [key: string]: unknown } = {}
+  for (const [key, value] of Object.entries(values)) if (Option.isSome(value)) input[key] = value.value
+  return input
+}
+
 /**
  * The settings that the flags say, as they are written. Fails with a `SettingsError` that has all problems.
  */
 export const decode = (values: Values): Effect.Effect<Settings.Input, SettingsError> => {
-  const input: { [key: string]: unknown } = {}
-  for (const [key, value] of Object.entries(values)) if (Option.isSome(value)) input[key] = value.value
+  const input = given(values)
   return Settings.decode(input).pipe(
     Effect.as(input),
     Effect.mapError(({ issue }) =>
@@ -223,7 +229,7 @@ export const decode = (values: Values): Effect.Effect<Settings.Input, SettingsEr
         problems: issuesOf(issue).issues.map(({ message, path = [] }) => {
           const keys = path.map((segment) => String(typeof segment === "object" ? segment.key : segment))
           const [key = "", tool] = keys
-          return { flag: given(key, tool, input[key]), key: keys.join("."), expected: message }
+          return { flag: shown(key, tool, input[key]), key: keys.join("."), expected: message }
         })
       })
     )

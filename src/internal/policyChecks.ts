@@ -63,7 +63,8 @@ const checks: ReadonlyArray<(policy: Checked) => Issue | undefined> = [
     },
   (policy) => {
     const { clearAtLeast, compactThreshold, targetUsage } = policy
-    if (clearAtLeast === null) return undefined
+    // With an override what is over the budget is compacted all the same: the floor then only delays.
+    if (clearAtLeast === null || policy.clearFloorWhenOverBudget === "override") return undefined
     const isShare = clearAtLeast < 1
     // Without a window or a cap the budget comes with the call, and may be any.
     if (!isShare && policy.window === undefined && policy.maxTokens === undefined) return undefined
@@ -73,9 +74,11 @@ const checks: ReadonlyArray<(policy: Checked) => Issue | undefined> = [
     return clearAtLeast <= most ? undefined : {
       path: ["clearAtLeast"],
       issue:
-        `write at most ${most}${isShare ? "" : " tokens"}: a pass begins at compactThreshold (${compactThreshold}) and `
-        + `stops at targetUsage (${targetUsage}) of the budget (window, maxTokens, noticeReserve), and would free too `
-        + "little nearly every time"
+        `write at most ${most}${
+          isShare ? "" : " tokens"
+        }, or set clearFloorWhenOverBudget to "override": a pass begins at `
+        + `compactThreshold (${compactThreshold}) and stops at targetUsage (${targetUsage}) of the budget (window, `
+        + "maxTokens, noticeReserve), and would free too little nearly every time"
     }
   },
   ({ maxMessages, targetUsage }) => {

@@ -19,7 +19,7 @@ describe("recorded sessions", () => {
         const session = yield* Format.read(recorded(name))
         const asked = session.messages.filter(({ role }, at) => role === "assistant" && at > 0).length
         for (const window of [32_000, 200_000]) {
-          const { report } = yield* Replay.play(session, { settings: { window } })
+          const { report } = yield* Replay.play(session, { policy: Replay.standardPolicy({ window }) })
           assert.strictEqual(report.requests, asked)
           assert.strictEqual(report.totals.violations, 0)
           for (const row of report.rows) {

@@ -14,7 +14,8 @@ import { openAiChat, type Turns } from "./sessions.ts"
 
 const sessionOf = (text: string): Session.Session => Result.getOrThrow(Format.fromString(text, { file: "f" }))
 
-const play = (session: Session.Session, settings: Settings.Input) => Replay.play(session, { settings })
+const play = (session: Session.Session, settings: Settings.Input) =>
+  Replay.play(session, { policy: Replay.standardPolicy(settings) })
 
 const played = (turns: Turns, input: Settings.Input) => play(sessionOf(openAiChat(turns)), input)
 
@@ -124,7 +125,9 @@ describe("Replay", () => {
         violations: 0,
         truncated: sum(({ boundary }) => boundary?.truncated ?? 0),
         removed: sum(({ boundary }) => boundary?.removed ?? 0),
-        stubbed: sum(({ boundary }) => boundary?.stubbed ?? 0)
+        stubbed: sum(({ boundary }) => boundary?.stubbed ?? 0),
+        // Nothing was billed in this session.
+        meters: { estimate: null, actual: null, hybrid: null, calibrated: null }
       })
       assert.isAbove(totals.skips, 0)
       assert.isAbove(totals.removed + totals.truncated, 0)
@@ -177,7 +180,7 @@ describe("Replay", () => {
     Effect.gen(function*() {
       const told: Array<string> = []
       yield* Replay.play(sessionOf(openAiChat({ count: 2, characters: 10 })), {
-        settings: {},
+        policy: Replay.standardPolicy({}),
         onRequest: (request, of) => Effect.sync(() => void told.push(`${request}/${of}`))
       })
       assert.deepStrictEqual(told, ["1/3", "2/3", "3/3"])

@@ -33,6 +33,8 @@ const Report = Schema.Struct({
     prefixKept: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
     prefixChanged: Schema.NullOr(Schema.Literals(["boundary", "repair", "system"])),
     violations: Count,
+    estimate: Count,
+    billed: Schema.NullOr(Count),
     error: Schema.optionalKey(Schema.Struct({ tag: Schema.String, message: Schema.String }))
   })),
   totals: Schema.Struct({
@@ -45,7 +47,11 @@ const Report = Schema.Struct({
     violations: Count,
     truncated: Count,
     removed: Count,
-    stubbed: Count
+    stubbed: Count,
+    meters: Schema.Record(
+      Schema.Literals(["estimate", "actual", "hybrid", "calibrated"]),
+      Schema.NullOr(Schema.Struct({ requests: Count, mean: Schema.Finite, worst: Schema.Finite }))
+    )
   })
 })
 

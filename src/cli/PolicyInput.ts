@@ -1,0 +1,82 @@
+/**
+ * Which policies a replay compares: presets by name, or policies in files.
+ *
+ * @since 0.1.0
+ */
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
+import { errorAt } from "../internal/jsonLines.ts"
+import * as Policy from "../Policy.ts"
+import type * as RungKind from "../RungKind.ts"
+import type * as Settings from "../Settings.ts"
+import type * as Replay from "./Replay.ts"
+
+const names = Object.keys(Policy.presets).join(", ")
+
+/** The policies, in the order in which they are compared. */
+export const flag = Flag.String("policy").pipe(
+  Flag.withMetavar("NAME|FILE"),
+  Flag.withDescription(
+    `Policy to play under: a preset (${names}) or a JSON file; several are compared, and the flags of settings come before `
+      + "what a policy says"
+  ),
+  Flag.atLeast(1),
+  Flag.optional
+)
+
+/** Fails when a policy is no preset, cannot be read, or does not decode: one line for each problem. */
+export class PolicyFailed extends Schema.TaggedError<PolicyFailed>("effect-compaction/cli/PolicyFailed")(
+  "PolicyFailed",
+  { problems: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return this.problems.join("\n")
+  }
+}
+
+/** What a person wrote: a preset, or what the file of that name holds. */
+const load = Effect.fnUntraced(function*(
+  name: string
+): Effect.fn.Return<object, PolicyFailed, FileSystem.FileSystem> {
+  const preset = Object.entries<Policy.Policy>(Policy.presets).find(([each]) => each === name)
+  if (preset !== undefined) return preset[1]
+  const files = yield* FileSystem.FileSystem
+  const text = yield* files.readFileString(name).pipe(
+    Effect.mapError((error) => {
+      const reason = error.reason._tag === "NotFound" ? "there is no such file either" : "the file cannot be read"
+      return new PolicyFailed({ problems: [`--policy ${name}: write one of ${names}, or a JSON file: ${reason}`] })
+    })
+  )
+  const value: unknown = yield* Effect.try({
+    try: () => JSON.parse(text),
+    catch: () => {
+      const line = text.slice(0, errorAt(text)).split("\n").length
+      return new PolicyFailed({ problems: [`${name}:${line}: expected the JSON of a policy`] })
+    }
+  })
+  // A value of another type has no keys to come before; its decoder says what it should be.
+  return Object(value) === value ? value as object : yield* new PolicyFailed({
+    problems: [`${name}:1: expected an object in braces, { … }`]
+  })
+})
+
+/** Reads a policy, with the settings given beside it in place of its own. */
+export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<RungKind.Any>>(
+  name: string,
+  settings: Settings.Input,
+  policies: Policy.Policies<Kinds>
+): Effect.fn.Return<
+  Replay.Policy<RungKind.Error<Kinds[number]>, RungKind.Services<Kinds[number]>>,
+  PolicyFailed,
+  FileSystem.FileSystem
+> {
+  const written = yield* load(name)
+  const policy = yield* policies.decode(Array.isArray(written) ? written : { ...written, ...settings }).pipe(
+    Effect.mapError(({ message }) =>
+      new PolicyFailed({ problems: message.split("\n").map((problem) => `${name}: ${problem}`) })
+    )
+  )
+  return { name, ...policies.options(policy) }
+})
