@@ -28,7 +28,7 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
-import * as Decision from "../Decision.ts"
+import type * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
 import * as Blocks from "../internal/simulateBlocks.ts"
@@ -259,9 +259,11 @@ const billed = (self: Billing, service: Summarizer.Service, now: Effect.Effect<n
     const at = yield* now
     const messages = request.prompt.content
     const prices = messages.map(self.tokensOf)
-    const total = prices.reduce((sum, tokens) => sum + tokens, self.tools)
+    // Behind the session's own messages stand its tools, which may not be called; a text needs none.
+    const tools = request.layout === "suffix" ? self.tools : 0
+    const total = prices.reduce((sum, tokens) => sum + tokens, tools)
     const read = request.layout === "suffix" && service.cache === "shared"
-      ? PromptCache.readAt(self.cache, { messages, prices, stableLength: messages.length, tools: self.tools }, at)
+      ? PromptCache.readAt(self.cache, { messages, prices, stableLength: messages.length, tools }, at)
       : 0
     const output = request.maxTokens
     self.calls++

@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Estimator from "effect-compaction/Estimator"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Price from "effect-compaction/simulate/Price"
 import * as PromptCache from "effect-compaction/simulate/PromptCache"
 import * as Retention from "effect-compaction/simulate/Retention"
 import * as Simulation from "effect-compaction/simulate/Simulation"
+import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Random from "../../src/internal/simulateRandom.ts"
@@ -185,9 +187,99 @@ describe("Simulation", () => {
       assert.isBelow(compared[0]!.totals.retained!, 1)
     }))
 
+  describe("with summaries", () => {
+    const summarised = Policy.decode({ ...Policy.contextSimple, summary: {} }).pipe(Effect.map(Policy.options))
+    const shared: Summarizer.Service = { ...Summarizer.extractive, cache: "shared" }
+
+    it.effect("bills every call, apart and in the whole", () =>
+      Effect.gen(function*() {
+        const requests: Array<Summarizer.Request> = []
+        const noted: Summarizer.Service = {
+          cache: "other",
+          summarize: (request) => {
+            requests.push(request)
+            return Summarizer.extractive.summarize(request)
+          }
+        }
+        const { rows, totals } = yield* Simulation.run(recording, yield* summarised, { ...world, summarizer: noted })
+        assert.isAbove(totals.summaries, 1)
+        assert.strictEqual(totals.summaries, requests.length)
+        assert.strictEqual(totals.summaries, rows.reduce((sum, row) => sum + row.summaries, 0))
+        assert.approximately(totals.cost, rows.reduce((sum, row) => sum + row.cost + row.summaryCost, 0), 1e-9)
+        assert.strictEqual(totals.summaryShare, totals.summaryCost / totals.cost)
+        // All of it fresh, and a reply as long as it may be.
+        const expected = requests.reduce((sum, { maxTokens, prompt }) => {
+          const fresh = prompt.content.reduce((tokens, message) => tokens + Estimator.chars.price(message), 0)
+          return sum + Price.cost(price, { read: 0, written: 0, fresh, output: maxTokens })
+        }, 0)
+        assert.approximately(totals.summaryCost, expected, 1e-9)
+        for (const { maxTokens } of requests) assert.isAtLeast(maxTokens, 400)
+      }))
+
+    it.effect("lets a checkpoint be as long as its reply is billed, whatever the text", () =>
+      Effect.gen(function*() {
+        const saying = (text: (tokens: number) => string): Summarizer.Service => ({
+          cache: "shared",
+          summarize: ({ maxTokens }) =>
+            Effect.succeed({ text: text(maxTokens), model: null, usage: null, isTruncated: false })
+        })
+        const policy = yield* summarised
+        const firstAbsorbed = Effect.fnUntraced(function*(summarizer: Summarizer.Service) {
+          const { rows } = yield* Simulation.run(recording, policy, { ...world, summarizer })
+          return rows.find((row) => (row.boundary?.absorbed ?? 0) > 0)!.boundary!
+        })
+        const short = yield* firstAbsorbed(saying(() => "short"))
+        const long = yield* firstAbsorbed(saying((tokens) => "long".repeat(tokens - 8)))
+        assert.strictEqual(short.absorbed, long.absorbed)
+        assert.approximately(short.after, long.after, 4)
+      }))
+
+    it.effect("bills a suffix for what it reads from the session's cache, and writes nothing there", () =>
+      Effect.gen(function*() {
+        const policy = yield* summarised
+        const suffix = yield* Simulation.run(recording, policy, { ...world, summarizer: shared })
+        const uncached = yield* Simulation.run(recording, policy, {
+          ...world,
+          summarizer: shared,
+          cache: PromptCache.none
+        })
+        assert.strictEqual(suffix.totals.summaries, uncached.totals.summaries)
+        assert.isBelow(suffix.totals.summaryCost, 0.8 * uncached.totals.summaryCost)
+        const other = yield* Simulation.run(recording, policy, { ...world, summarizer: Summarizer.extractive })
+        const own = ({ rows }: Simulation.Result) => rows.map(({ cached, fresh, written }) => [cached, written, fresh])
+        assert.deepStrictEqual(own(suffix), own(other))
+      }))
+
+    it.effect("takes summaries in at boundaries, and keeps more by them", () =>
+      Effect.gen(function*() {
+        const { rows, totals } = yield* Simulation.run(recording, yield* summarised, { ...world, summarizer: shared })
+        const absorbed = rows.reduce((sum, row) => sum + (row.boundary?.absorbed ?? 0), 0)
+        assert.isAbove(absorbed, 0)
+        assert.isAbove(Math.max(...rows.map((row) => row.retention!.checkpoint)), 0)
+        const ladder = yield* Simulation.run(recording, progressive, world)
+        assert.isAbove(totals.retained!, ladder.totals.retained!)
+      }))
+
+    it.effect("goes on without a summariser, or with one that fails", () =>
+      Effect.gen(function*() {
+        const policy = yield* summarised
+        const ladder = yield* Simulation.run(recording, progressive, world)
+        const none = yield* Simulation.run(recording, policy, world)
+        assert.deepStrictEqual(none.totals, ladder.totals)
+        const broken: Summarizer.Service = {
+          cache: "shared",
+          summarize: () => Effect.fail(new Summarizer.SummaryEmpty())
+        }
+        const failing = yield* Simulation.run(recording, policy, { ...world, summarizer: broken })
+        assert.strictEqual(failing.totals.boundaries, ladder.totals.boundaries)
+        // What was asked in vain is billed too.
+        assert.isAbove(failing.totals.summaryCost, 0)
+      }))
+  })
+
   it.effect("holds for sessions of any kind: buckets add up, reads are bounded, costs add up, and twice is the same", () =>
     Effect.gen(function*() {
-      for (let seed = 1; seed <= 25; seed++) {
+      for (let seed = 1; seed <= 12; seed++) {
         const random = Random.make(seed)
         const messages = Retention.generate({
           seed,
