@@ -205,6 +205,15 @@ describe("clearToolResults", () => {
       const first = yield* run(rung, prompt(user("go"), both, answers(result("a", long), result("b", long))))
       assert.deepStrictEqual(seqs(first.decisions, "Clear"), [2])
       assert.deepStrictEqual(seqs(first.decisions, "Trim"), [])
+      const short = prompt(
+        user("go"),
+        both,
+        answers(result("a", "ok"), result("b", long)),
+        ...reads.content.slice(1, 3)
+      )
+      const dropped = yield* run(rung, short)
+      assert.deepStrictEqual(seqs(dropped.decisions, "Clear"), [3], "what would not get cheaper stays")
+      assert.deepStrictEqual(seqs(dropped.decisions, "Trim"), [])
       const running = prompt(user("go"), calls("z"), answers(result("z", long)), both, answers(result("a", long)))
       const second = yield* run(Rung.clearToolResults({ keep: 0, clearInputs: true }), running)
       assert.deepStrictEqual(seqs(second.decisions, "Clear"), [2, 4])
@@ -268,6 +277,12 @@ describe("dedupeReads", () => {
         assert.deepStrictEqual(seqs((yield* run(rung, content, { settings })).decisions, "Clear"), expected)
       }))
   }
+
+  it.effect("what every object inherits is no input", () =>
+    Effect.gen(function*() {
+      const inherited = Rung.dedupeReads({ tool: "read", key: "__proto__" })
+      assert.deepStrictEqual((yield* run(inherited, again([{ path: "a" }, { path: "b" }]))).decisions, [])
+    }))
 
   it.effect("calls of one message, one id used twice", () =>
     Effect.gen(function*() {

@@ -11,7 +11,9 @@ import * as Stage from "effect-compaction/Stage"
 import * as Transcript from "effect-compaction/Transcript"
 import * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -167,6 +169,50 @@ describe("a manager with a store", () => {
       yield* manager.append("go on")
       yield* manager.requestWith(budget)
       assert.strictEqual(asked(), before)
+    }).pipe(Effect.scoped))
+
+  it.effect("writes a text once, whatever is decided about it later", () =>
+    Effect.gen(function*() {
+      const { asked, service, texts } = failing(0)
+      const ladder = Ladder.make(Rung.truncateToolResults({ fraction: 1 }), Rung.clearToolResults({ keep: 1 }))
+      const manager = yield* providing(service)(
+        ContextManager.make({ settings, pass: ContextManager.passOf(ladder) })
+      )
+      yield* manager.append(conversation)
+      yield* manager.requestWith(budget)
+      yield* manager.append("go on")
+      yield* manager.requestWith({ budget: 1_000 })
+      const { decisions } = yield* manager.view
+      const truncated = decisions.flatMap((decision) => decision._tag === "Truncate" ? [decision.seq] : [])
+      assert.isAbove(
+        decisions.filter((decision) => decision._tag === "Clear" && truncated.includes(decision.seq)).length,
+        0
+      )
+      assert.strictEqual(asked(), texts.size)
+    }).pipe(Effect.scoped))
+
+  it.effect("a request that was interrupted while it wrote leaves its boundary to the next", () =>
+    Effect.gen(function*() {
+      const { service, texts } = failing(0)
+      const writing = yield* Deferred.make<void>()
+      let puts = 0
+      const hanging: SpillStore.Service = {
+        ...service,
+        put: (key, text) =>
+          puts++ === 0 ? Effect.andThen(Deferred.succeed(writing, undefined), Effect.never) : service.put(key, text)
+      }
+      const manager = yield* providing(hanging)(ContextManager.make({ settings }))
+      yield* manager.append(prompt(...conversation.content.slice(0, 5)))
+      const first = yield* manager.requestWith(budget)
+      yield* manager.append(prompt(...conversation.content.slice(5)))
+      const fiber = yield* Effect.forkChild(manager.requestWith(budget), { startImmediately: true })
+      yield* Deferred.await(writing)
+      yield* Fiber.interrupt(fiber)
+      const request = yield* manager.requestWith(budget)
+      assert.strictEqual(request.generation, 1)
+      assert.strictEqual(request.prefixChanged, "boundary")
+      assert.notDeepEqual(request.prompt.content.slice(0, first.prompt.content.length), first.prompt.content)
+      assert.strictEqual(texts.size, (yield* manager.status).counts.truncated)
     }).pipe(Effect.scoped))
 
   it.effect("writes everything again after a restore, whatever the session before had written", () =>
@@ -524,6 +570,25 @@ describe("read_spilled", () => {
         assert.include(String(answer.result), "tool-result-….txt")
       }).pipe(Effect.provide(live)))
   }
+
+  it.effect("asks the store for no key that is none of this library's, and says what the store says", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const store: SpillStore.Service = {
+        ...SpillStore.none,
+        get: (key) =>
+          Effect.suspend(() => {
+            asked.push(key)
+            return Effect.fail(new SpillStore.SpillError({ key, reason: "no such device" }))
+          })
+      }
+      const ask = (given: string) =>
+        use({ key: given }).pipe(Effect.provide(SpillStore.layerRetrieve), providing(store))
+      for (const forged of ["/etc/passwd", `${key}.bak`, `x${key}`]) assert.isTrue((yield* ask(forged)).isFailure)
+      assert.deepStrictEqual(asked, [])
+      assert.include(String((yield* ask(`../${key}`)).result), "no such device")
+      assert.deepStrictEqual(asked, [key])
+    }))
 
   it.effect("a 1 MB result that was stored and read back in full adds no second text", () =>
     Effect.gen(function*() {
