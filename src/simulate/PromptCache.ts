@@ -110,13 +110,13 @@ export const anthropic: Explicit = {
 export const anthropicHour: Explicit = { ...anthropic, life: 60 * minute }
 
 /**
- * OpenAI's rules. Entries are cleared after 5 to 10 minutes without use; 5 are assumed.
+ * OpenAI's rules. Entries are cleared after 5 to 10 minutes without use; recorded bills agree best with 10.
  *
  * @see https://developers.openai.com/api/docs/guides/prompt-caching
  * @category rules
  * @since 0.1.0
  */
-export const openai: Automatic = { _tag: "automatic", minimum: 1_024, step: 128, life: 5 * minute }
+export const openai: Automatic = { _tag: "automatic", minimum: 1_024, step: 128, life: 10 * minute }
 
 /**
  * A provider without a cache.

@@ -141,7 +141,7 @@ describe("PromptCache", () => {
   > = [
     ["anthropic", PromptCache.anthropic, "299 seconds", "300 seconds"],
     ["anthropicHour", PromptCache.anthropicHour, "59 minutes", "60 minutes"],
-    ["openai", PromptCache.openai, "299 seconds", "5 minutes"]
+    ["openai", PromptCache.openai, "599 seconds", "10 minutes"]
   ]
   for (const [name, rules, kept, gone] of idle) {
     it.effect(`${name} forgets what was idle, and a read renews it`, () =>
@@ -163,8 +163,8 @@ describe("PromptCache", () => {
     const cache = PromptCache.make(PromptCache.openai)
     const talk: Sent = [[system("s"), 1_280], [user("u"), 1_280]]
     PromptCache.sendAt(cache, request(talk), 0)
-    PromptCache.sendAt(cache, request([...talk, [user("v"), 128]]), 250_000)
-    assert.strictEqual(PromptCache.sendAt(cache, request([...talk, [user("w"), 128]]), 500_000).read, 2_560)
+    PromptCache.sendAt(cache, request([...talk, [user("v"), 128]]), 500_000)
+    assert.strictEqual(PromptCache.sendAt(cache, request([...talk, [user("w"), 128]]), 1_000_000).read, 2_560)
   })
 
   it("none reads and writes nothing", () => {
