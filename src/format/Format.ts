@@ -371,11 +371,12 @@ const notEmpty = (session: Session.Session): Json.Read<Session.Session> =>
 /** Feeds records to a reader: each conversation of a pool to one of its own, as it comes, and all others to one. */
 const feeder = ({ reader, why }: Detected, { conversation, file }: Wanted) => {
   const pool: Array<Session.Session> = []
-  let pooled = 0
+  let pooled: number | undefined
   let single: Reader.Parse | undefined
 
   const one = (value: Schema.Json, line: number): Json.Read<void> => {
-    const number = pooled++
+    const number = pooled ?? 0
+    pooled = number + 1
     if (conversation !== undefined && conversation !== number) return Result.void
     const parse = reader.start(`${file}#${number}`, why)
     return Result.map(Result.flatMap(parse.record(value, line), parse.end), (session) => {
@@ -386,10 +387,12 @@ const feeder = ({ reader, why }: Detected, { conversation, file }: Wanted) => {
   return {
     record: (value: Schema.Json, line: number): Json.Read<void> => {
       const conversations = reader.split?.(value)
-      if (conversations === undefined) {
+      if (conversations === undefined || single !== undefined) {
+        if (pooled !== undefined) return Json.fail({ file, line, field: "" }, "expected a conversation, as before")
         single ??= reader.start(file, why)
         return single.record(value, line)
       }
+      pooled ??= 0
       for (const value of conversations) {
         const read = one(value, line)
         if (Result.isFailure(read)) return read
@@ -398,14 +401,14 @@ const feeder = ({ reader, why }: Detected, { conversation, file }: Wanted) => {
     },
     end: (): Json.Read<Contents> =>
       Result.gen(function*() {
-        const count = Math.max(1, pooled)
+        const count = Math.max(1, pooled ?? 1)
         if (conversation !== undefined && conversation >= count) {
           return yield* Json.fail(
             { file, line: 0, field: "" },
             `no conversation ${conversation}; the file holds ${count}, from ${file}#0`
           )
         }
-        if (pooled === 0) {
+        if (pooled === undefined) {
           const session = yield* notEmpty(yield* (single ?? reader.start(file, why)).end())
           return { file, sessions: [session], conversations: 1 }
         }

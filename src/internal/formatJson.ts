@@ -27,7 +27,15 @@ export const isObject = (value: Schema.Json | undefined): value is Schema.JsonOb
 export const isArray = (value: Schema.Json | undefined): value is Schema.JsonArray => Array.isArray(value)
 
 const kind = (value: Schema.Json | undefined): string =>
-  value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`
+  value === undefined
+    ? "nothing"
+    : value === null
+    ? "null"
+    : Array.isArray(value)
+    ? "an array"
+    : typeof value === "object"
+    ? "an object"
+    : `a ${typeof value}`
 
 const wrong = (place: Place, expected: string, value: Schema.Json | undefined): Read<never> =>
   fail(place, `expected ${expected}, got ${kind(value)}`)
