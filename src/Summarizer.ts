@@ -8,6 +8,7 @@
  */
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -240,6 +241,37 @@ const failed = (error: unknown): SummarizerFailed =>
   })
 
 /**
+ * How a language model is used for summaries.
+ *
+ * **Details**
+ *
+ * - `name`: of the model, for the record. `cache`: `shared` when it is the model of the conversation on the same route.
+ * - `generate`: how it is called; with the prompt alone when left out. The definitions of tools stand at the front of what
+ *   a provider caches, so a call without those of the conversation reads nothing from its cache: give the toolkit here,
+ *   with `toolChoice: "none"` and `disableToolCallResolution: true`. No tool may run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ModelOptions {
+  readonly name?: string
+  readonly cache?: Service["cache"]
+  readonly generate?: (model: LanguageModel.LanguageModel, prompt: Prompt.Prompt) => Effect.Effect<Answer, unknown>
+}
+
+/**
+ * What is read of the answer of a language model; a `GenerateTextResponse` of any toolkit is one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Answer {
+  readonly text: string
+  readonly finishReason: Response.FinishReason
+  readonly usage: Response.Usage
+}
+
+/**
  * Makes a summariser of a language model. It must be the undecorated one: a model that compacts its own prompts would
  * compact the request for the summary.
  *
@@ -248,13 +280,15 @@ const failed = (error: unknown): SummarizerFailed =>
  */
 export const fromModel = (
   model: LanguageModel.LanguageModel,
-  options?: { readonly name?: string; readonly cache?: Service["cache"] }
+  options?: ModelOptions
 ): Service => ({
   cache: options?.cache ?? "shared",
-  summarize: Effect.fnUntraced(function*(request) {
-    const response = yield* Effect.mapError(model.generateText({ prompt: request.prompt }), failed)
-    if (response.finishReason === "length") return yield* new SummaryTruncated({ maxTokens: request.maxTokens })
+  summarize: Effect.fnUntraced(function*({ maxTokens, prompt }) {
+    const generate = options?.generate ?? ((given, text) => given.generateText({ prompt: text }))
+    const response = yield* Effect.mapError(generate(model, prompt), failed)
+    if (response.finishReason === "length") return yield* new SummaryTruncated({ maxTokens })
     if (response.finishReason === "error") return yield* failed("the model ended with an error")
+    if (response.finishReason === "content-filter") return yield* failed("a content filter ended the answer")
     if (response.text.trim() === "") return yield* new SummaryEmpty()
     return {
       text: response.text,
@@ -271,9 +305,7 @@ export const fromModel = (
  * @category layers
  * @since 0.1.0
  */
-export const layerModel = (
-  options?: { readonly name?: string; readonly cache?: Service["cache"] }
-): Layer.Layer<never, never, LanguageModel.LanguageModel> =>
+export const layerModel = (options?: ModelOptions): Layer.Layer<never, never, LanguageModel.LanguageModel> =>
   Layer.effect(Summarizer, Effect.map(LanguageModel.LanguageModel, (model) => fromModel(model, options)))
 
 /**
