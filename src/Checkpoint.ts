@@ -80,7 +80,11 @@ export const isCheckpoint = (entry: Transcript.Entry): boolean =>
 export const span = (view: View.View, settings: Settings.Settings, options: SpanOptions): Span | undefined => {
   const { items } = view
   const protection = Protection.make({ items, settings, transcript: view.transcript }, 1)
-  const start = items.findIndex((item) => item.seq === protection.firstHuman) + 1
+  const { firstHuman } = protection
+  const start = firstHuman < 0
+    ? items.findIndex((item) => item.entry?.role !== "system")
+    : items.findIndex((item) => item.seq === firstHuman) + 1
+  if (start < 0) return undefined
   const end = Math.min(retainedFrom(items, options.retain), openFrom(view))
   const seqs: Array<number> = []
   let price = 0
@@ -374,16 +378,28 @@ const clip = (text: string, limit: number | undefined): string => {
 export const absorb: Stage.Stage = (pass) =>
   Effect.sync(() => {
     const { ready, view } = pass
-    if (ready === null || !holds(view, ready.seqs)) return pass
-    const decision: Decision.Absorb = {
-      _tag: "Absorb",
-      seqs: ready.seqs,
-      at: view.length,
-      checkpoint: ready.checkpoint,
-      inPlace: ready.inPlace
-    }
-    return { ...pass, view: View.make(view.transcript, [...view.decisions, decision]) }
+    return ready === null || !holds(view, ready.seqs) ? pass : { ...pass, view: absorbedIn(view, ready) }
   })
+
+const absorbedIn = (view: View.View, ready: Stage.Ready): View.View => {
+  const decision: Decision.Absorb = {
+    _tag: "Absorb",
+    seqs: ready.seqs,
+    at: view.length,
+    checkpoint: ready.checkpoint,
+    inPlace: ready.inPlace
+  }
+  return View.make(view.transcript, [...view.decisions, decision])
+}
+
+/**
+ * Whether a checkpoint that waits would make a view smaller.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const shortens = (view: View.View, ready: Stage.Ready): boolean =>
+  holds(view, ready.seqs) && absorbedIn(view, ready).price < view.price
 
 /**
  * {@link absorb} under the shrink guard: a checkpoint that costs no less than its span as it stands now is left out.

@@ -59,6 +59,7 @@ import * as Ladder from "./Ladder.ts"
 import * as Media from "./Media.ts"
 import type * as Overflow from "./Overflow.ts"
 import * as Reasoning from "./Reasoning.ts"
+import * as Receipt from "./Receipt.ts"
 import * as Rung from "./Rung.ts"
 import * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
@@ -256,7 +257,7 @@ const Saved = Schema.toCodecJson(Schema.Struct({
   meter: TokenMeter.State,
   tail: Tail.Memory,
   summaries: Schema.NullOr(Schema.Struct({
-    refire: Refire.State,
+    pace: Summaries.Pace,
     ready: Schema.NullOr(Schema.Struct({
       checkpoint: Schema.Natural,
       seqs: Schema.Array(Schema.Natural),
@@ -322,6 +323,10 @@ export interface ContextManager<out E = never> {
   readonly history: Effect.Effect<Prompt.Prompt>
   /** The view as it is now, under the decisions taken so far. */
   readonly view: Effect.Effect<View.View>
+  /** What has become of an entry, by its seq: whether it is in the view, what stands for it, or that it is lost. */
+  readonly explain: (seq: number) => Effect.Effect<Receipt.Receipt>
+  /** What has become of every entry, by seq. */
+  readonly receipts: Effect.Effect<ReadonlyArray<Receipt.Receipt>>
   readonly export: Effect.Effect<SessionState>
   /** Continues a saved session in place of this one. Fails when the state does not decode; then nothing changes. */
   readonly restore: (state: SessionState) => Effect.Effect<void, Schema.SchemaError>
@@ -506,13 +511,14 @@ export const make = Effect.fnUntraced(function*<
     const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
       ? reading.tokens / before.price
       : 1
+    const sizes = Budget.inPrices(budget, scale)
     const made: Stage.Pass = {
       view: before,
       before,
       entries: Live.conversationOf(live),
       fixed: live.systemPrice + budget.overhead,
       budget,
-      sizes: Budget.inPrices(budget, scale),
+      sizes,
       scale,
       count: reading,
       settings,
@@ -521,26 +527,30 @@ export const make = Effect.fnUntraced(function*<
       payload: () => Live.payloadOf(live, sending()),
       locate,
       ready: summaries?.ready ?? null,
-      summarise: summaries === undefined || summaries.backoff > 0 ? null : summariseIn(summaries, budget)
+      summarise: summaries === undefined || isCompacting || !Summaries.mayAsk(summaries)
+        ? null
+        : summariseIn(summaries, { budget, scale, sizes })
     }
     return made
   }
 
   /** What a summary of a view is made of, or `undefined` when no span of it is worth one. */
   const planOf = (
-    { summary }: Summaries.Summaries,
     view: View.View,
-    limit: number,
+    { budget, scale }: Pick<Stage.Pass, "budget" | "scale">,
     span: Checkpoint.SpanOptions,
     fallback: Summarizer.Fallback | null,
     focus?: string
   ): Summarise.Plan | undefined => {
-    const found = Checkpoint.span(view, settings, { ...span, mergeCheckpoints: summary.mergeCheckpoints })
+    // A budget may be well below the window; a request for a summary may fill the window.
+    const window = budget.source === "provider" ? 0 : (settings.window ?? 0) - Settings.windowMargin
+    const room = Math.floor((Math.max(budget.total, window) - budget.overhead) / scale)
+    const found = Checkpoint.span(view, settings, span)
     if (found === undefined) return undefined
     const { live } = state
     const isSent = found.seqs.every((seq) => seq < live.sentEntries)
-    const prefix = fallback ?? (isSent ? Live.sentUpTo(live, new Set(found.seqs)) : "notSent")
-    return { view, span: found, prefix, generation: state.memory.generation, limit, focus }
+    const prefix = fallback ?? (isSent ? Live.sentUpTo(live, new Set(found.seqs)) ?? "prefixChanged" : "notSent")
+    return { view, span: found, prefix, generation: state.memory.generation, limit: budget.limit, room, focus }
   }
 
   /** A summary that is begun early takes what will have to go at the trigger, when it is absorbed, not what must go now. */
@@ -552,16 +562,33 @@ export const make = Effect.fnUntraced(function*<
     mergeCheckpoints: self.summary.mergeCheckpoints
   })
 
+  /** Everything that can be spared: what a person asks for, and what an overflow leaves no choice about. */
+  const spanOfAll = (self: Summaries.Summaries, aim: number): Checkpoint.SpanOptions => ({
+    aim,
+    retain: 0,
+    minimum: 0,
+    heedProtection: false,
+    mergeCheckpoints: self.summary.mergeCheckpoints
+  })
+
   /** Writes a summary while a pass waits. It fails with nothing: what went wrong is published, and the pass goes on. */
-  const summariseIn = (self: Summaries.Summaries, budget: Budget.Budget) => (view: View.View) =>
-    Effect.gen(function*() {
-      const isPruned = view.decisions.length > state.decisions.length
-      const plan = planOf(self, view, budget.limit, spanOptions(self, budget, view.price), isPruned ? "pruned" : null)
-      if (plan === undefined) return null
-      self.asked++
-      const made = yield* Effect.option(Summaries.now(self, plan))
-      return made._tag === "None" ? null : Summaries.enter(self, state.transcript, made.value)
-    })
+  const summariseIn =
+    (self: Summaries.Summaries, pass: Pick<Stage.Pass, "budget" | "scale" | "sizes">) => (view: View.View) =>
+      Effect.gen(function*() {
+        const isPruned = view.decisions.length > state.decisions.length
+        const plan = planOf(view, pass, spanOptions(self, pass.sizes, view.price), isPruned ? "pruned" : null)
+        if (plan === undefined) return null
+        const made = yield* Summaries.ask(self, plan)
+        return made._tag === "None" ? null : Summaries.enter(self, state.transcript, made.value)
+      })
+
+  /** Whether the summaries of a pass brought it below the trigger: the ladder, which came after them, is not counted. */
+  const isConverged = (given: Stage.Pass, taken: ReadonlyArray<Decision.Decision>): boolean => {
+    const last = taken.findLastIndex((decision) => decision._tag === "Absorb")
+    if (last < 0) return false
+    const view = View.make(state.transcript, [...given.before.decisions, ...taken.slice(0, last + 1)])
+    return Stage.pressureOf({ ...given, view }) < given.sizes.trigger
+  }
 
   /** Begins a summary beside the session, when it is time for one. It is about what was sent before this request. */
   const consider = Effect.fnUntraced(function*(
@@ -572,10 +599,10 @@ export const make = Effect.fnUntraced(function*<
     prefixChanged: Request["prefixChanged"]
   ) {
     const { limit } = after.budget
-    if (!Summaries.isDue(self, count.tokens, limit)) return
+    if (isCompacting || !Summaries.isDue(self, count.tokens, limit)) return
     if (Settings.isGated(settings) && count.kind !== "usage") return
     const fallback = prefixChanged === null ? null : "prefixChanged"
-    const plan = planOf(self, after.view, limit, spanOptions(self, after.sizes, after.view.price), fallback)
+    const plan = planOf(after.view, after, spanOptions(self, after.sizes, after.view.price), fallback)
     if (plan === undefined) return Summaries.foundNone(self, count.tokens, limit)
     const isSent = plan.span.seqs.every((seq) => seq < sentBefore)
     yield* Summaries.start(self, isSent ? plan : { ...plan, prefix: "notSent" })
@@ -612,12 +639,14 @@ export const make = Effect.fnUntraced(function*<
       if (Session.isOtherBudget(state.budget, budget)) yield* tell(Session.resolved(budget))
       yield* tell(Session.counting(reading, state.memory, budget))
       const given = passFor(() => sending, reading, budget)
+      if (summaries !== undefined) Summaries.begin(summaries)
       const after = yield* (isRepeated ? Effect.succeed(given) : decide(given)).pipe(
         Effect.provideService(CompactionEvent.Publisher, tell),
         Effect.tapError(() =>
           Effect.sync(() => {
             state.memory = events.reduce(Session.remember, state.memory)
             state.asked = null
+            if (summaries !== undefined) Summaries.gaveUp(summaries)
           })
         )
       )
@@ -670,12 +699,15 @@ export const make = Effect.fnUntraced(function*<
           }
         }
         const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
+        // A boundary that had another reason than the count did not try the summary; it waits on.
+        const isUseless = ready !== undefined && boundary !== undefined && !isAbsorbed && !isStale
+          && !Checkpoint.shortens(after.view, ready)
         yield* Summaries.settle(summaries, {
           isAbsorbed,
-          isBoundary: boundary !== undefined,
+          isUseless,
           isStale,
           count: count.tokens,
-          isPressed: count.tokens >= budget.trigger,
+          isConverged: summaries.asked > 0 && isConverged(given, taken),
           generation: state.memory.generation
         }, budget.limit)
         yield* consider(summaries, after, count, sentBefore, prefixChanged)
@@ -702,10 +734,10 @@ export const make = Effect.fnUntraced(function*<
   const undecided = buildWith(Effect.succeed)
 
   /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
-  const become = Effect.fnUntraced(function*(next: Session.State, refire: Refire.State) {
+  const become = Effect.fnUntraced(function*(next: Session.State, pace: Summaries.Pace) {
     state = next
     returned = undefined
-    if (summaries !== undefined) yield* Summaries.clear(summaries, refire)
+    if (summaries !== undefined) yield* Summaries.clear(summaries, pace)
     yield* changed
   })
 
@@ -730,7 +762,8 @@ export const make = Effect.fnUntraced(function*<
       const memory = { ...state.memory, streak: 0, holders: null }
       const { live, maximum, maximumRoute, tail } = state
       const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
-      yield* become(next, summaries?.refire ?? Refire.initial)
+      const refire = summaries?.refire ?? Refire.initial
+      yield* become(next, { ...Summaries.initialPace, refire })
       Live.inherit(state.live, live)
       yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
     }
@@ -775,26 +808,15 @@ export const make = Effect.fnUntraced(function*<
   })
 
   const compactWithSummary = Effect.fnUntraced(function*(self: Summaries.Summaries, manual: ManualOptions) {
-    const plan = yield* locked(Effect.map(manualPass, ({ budget, view }) =>
-      planOf(
-        self,
-        view,
-        budget.limit,
-        {
-          aim: 0,
-          retain: 0,
-          minimum: 0,
-          heedProtection: false,
-          mergeCheckpoints: self.summary.mergeCheckpoints
-        },
-        null,
-        manual.focus
-      )))
+    const plan = yield* locked(
+      Effect.map(manualPass, (pass) => planOf(pass.view, pass, spanOfAll(self, 0), null, manual.focus))
+    )
     if (plan === undefined) return Option.none<CompactionReport>()
     const made = yield* Summaries.now(self, plan)
     return yield* locked(Effect.gen(function*() {
       const given = yield* manualPass
-      if (!Checkpoint.holds(given.view, made.span.seqs)) {
+      // Of another transcript, after a reset, the same seqs are other entries.
+      if (plan.view.transcript !== state.transcript || !Checkpoint.holds(given.view, made.span.seqs)) {
         return yield* new SurfaceChanged({ entries: made.span.seqs.length })
       }
       const ready = Summaries.enter(self, state.transcript, made)
@@ -807,14 +829,10 @@ export const make = Effect.fnUntraced(function*<
 
   /** The view of a pass with a checkpoint in the place of everything that can be spared, if one can be written. */
   const summarised = Effect.fnUntraced(function*(self: Summaries.Summaries, given: Stage.Pass, aim: number) {
-    const plan = planOf(self, given.view, given.budget.limit, {
-      aim,
-      retain: 0,
-      minimum: 0,
-      heedProtection: false,
-      mergeCheckpoints: self.summary.mergeCheckpoints
-    }, given.view === given.before ? null : "pruned")
-    const made = plan === undefined || self.isRunning ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
+    if (isCompacting || self.isRunning || self.refire.isOpen) return given
+    const fallback = given.view === given.before ? null : "pruned"
+    const plan = planOf(given.view, given, spanOfAll(self, aim), fallback)
+    const made = plan === undefined ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
     if (made._tag === "None") return given
     const ready = Summaries.enter(self, state.transcript, made.value)
     const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
@@ -920,14 +938,24 @@ export const make = Effect.fnUntraced(function*<
     }),
     history: locked(Effect.sync(() => Prompt.fromMessages(Session.historyOf(state.transcript)))),
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
+    explain: (seq) => locked(Effect.sync(() => Receipt.of(View.make(state.transcript, state.decisions), seq))),
+    receipts: locked(Effect.sync(() => Receipt.all(View.make(state.transcript, state.decisions)))),
     export: locked(Effect.suspend(() => {
-      if (summaries !== undefined) Summaries.land(summaries, state.transcript)
+      if (summaries?.made !== undefined) {
+        const { length } = state.transcript.entries
+        Summaries.land(summaries, state.transcript)
+        // The checkpoint makes no other request of the one that was asked for last.
+        const isSame = state.asked?.entries === length
+        if (state.asked !== null && isSame) state.asked = { ...state.asked, entries: state.transcript.entries.length }
+      }
       const { asked, decisions, maximum, maximumRoute, memory, meter, tail, transcript } = state
       const messages = transcript.messages.map((message, at) => ({
         message: Session.savable(message),
         origin: transcript.origins[at]!
       }))
-      const saved = summaries === undefined ? null : { refire: summaries.refire, ready: summaries.ready ?? null }
+      const saved = summaries === undefined
+        ? null
+        : { pace: Summaries.paceOf(summaries), ready: summaries.ready ?? null }
       return Effect.orDie(
         Schema.encodeEffect(Saved)({
           version: 1,
@@ -951,7 +979,8 @@ export const make = Effect.fnUntraced(function*<
             for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
             const { asked, decisions, maximum, maximumRoute, memory, meter, tail } = decoded
             const next = Session.fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
-            yield* become({ ...next, asked, maximum, maximumRoute }, decoded.summaries?.refire ?? Refire.initial)
+            const pace = decoded.summaries?.pace ?? Summaries.initialPace
+            yield* become({ ...next, asked, maximum, maximumRoute }, pace)
             if (summaries !== undefined) summaries.ready = decoded.summaries?.ready ?? undefined
             spills = Spills.make()
             Spills.add(spills, store, transcript, state.index, decisions)
@@ -963,7 +992,7 @@ export const make = Effect.fnUntraced(function*<
       ),
     reset: locked(Effect.suspend(() => {
       spills = Spills.make()
-      return become(Session.fresh(Transcript.make(estimator.price), rules), Refire.initial)
+      return become(Session.fresh(Transcript.make(estimator.price), rules), Summaries.initialPace)
     })),
     status,
     statusChanges: Stream.mapEffect(SubscriptionRef.changes(changes), () => status),

@@ -40,7 +40,8 @@ export interface Marks {
 }
 
 /**
- * What a checkpoint stands for: the entries it covers and what they cost, in tokens; its generation; the model that wrote
+ * What a checkpoint stands for: the entries it covers and what they cost, in tokens; its generation, 1 for one that merged
+ * no earlier checkpoint and else one more than the newest of those; the model that wrote
  * it, or `null`; the words it carries as they were, by the entry they are from, and the entries whose words found no room.
  *
  * @category models

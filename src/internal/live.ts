@@ -342,9 +342,15 @@ export const lastHumanOf = (
   return { lastHuman, isLast: self.region.at(-1)?.seq === seq }
 }
 
-/** The messages that were sent last, up to the last one that holds an entry of a span. */
-export const sentUpTo = (self: Live, span: ReadonlySet<number>): ReadonlyArray<Prompt.Message> => {
+/**
+ * The messages that were sent last, up to the last one that holds an entry of a span; nothing when they are not those that
+ * the view holds now.
+ */
+export const sentUpTo = (self: Live, span: ReadonlySet<number>): ReadonlyArray<Prompt.Message> | undefined => {
   let end = self.sent.length
   while (end > 0 && !span.has(self.sentSeqOf(end - 1))) end--
-  return self.sent.slice(0, end)
+  const prefix = self.sent.slice(0, end)
+  const { messages } = prepare(self)
+  const isHeld = prefix.every((message, at) => at < messages.length && sameMessage(message, messages[at]!))
+  return end > 0 && isHeld ? prefix : undefined
 }

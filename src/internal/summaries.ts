@@ -5,7 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberHandle from "effect/FiberHandle"
+import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import * as Guard from "../Guard.ts"
 import type * as Settings from "../Settings.ts"
@@ -43,8 +45,9 @@ export interface Summaries {
   notBefore: number
   /** How many requests go by without a call after summaries inside a request did not bring it below the trigger. */
   backoff: number
-  /** How many summaries were asked for inside the current request. */
+  /** How many summaries were asked for inside the current request, and until when it may wait for them, in ms of the clock. */
   asked: number
+  deadline: number
 }
 
 /** Requests without a call after one whose summaries did not converge. */
@@ -60,20 +63,27 @@ export const phaseOf = (self: Summaries): "idle" | "running" | "ready" | "stoppe
     : "idle"
 
 /**
- * Writes a summary within the timeout, exactly. The writing runs in a fiber of its own: one that cannot be interrupted is
- * left behind when its time is up, and nobody waits for it.
+ * Writes a summary within `timeout`, exactly, and tells how it went. The writing runs in a fiber of its own: one that
+ * cannot be interrupted is left behind when its time is up, and nobody waits for it.
  */
-const bounded = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
-  const { retry, service, summary } = self
-  const once = Summarise.run(service, plan, summary)
-  const writing = retry === undefined ? once : Effect.retry(once, { schedule: retry, while: isTransient })
-  const fiber = yield* Effect.forkDetach(writing, { startImmediately: true })
-  const abandon = Effect.sync(() => fiber.interruptUnsafe())
-  const exit = yield* Effect.timeoutOption(Fiber.await(fiber), summary.timeout).pipe(Effect.onInterrupt(() => abandon))
-  if (exit._tag === "Some") return yield* exit.value
-  yield* abandon
-  return yield* new Summarizer.SummaryTimedOut({ milliseconds: Duration.toMillis(summary.timeout) })
-})
+const bounded = (
+  { retry, service, summary }: Summaries,
+  plan: Summarise.Plan,
+  timeout: Duration.Duration
+): Effect.Effect<Exit.Exit<Summarise.Made, Failure>> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const once = Summarise.run(service, plan, summary)
+      const writing = retry === undefined ? once : Effect.retry(once, { schedule: retry, while: isTransient })
+      const fiber = yield* Effect.forkDetach(restore(writing), { startImmediately: true })
+      const abandon = Effect.sync(() => fiber.interruptUnsafe())
+      const waiting = Effect.timeoutOption(Fiber.await(fiber), timeout)
+      const exit = yield* restore(waiting).pipe(Effect.onInterrupt(() => abandon))
+      if (exit._tag === "Some") return exit.value
+      yield* abandon
+      return Exit.fail(new Summarizer.SummaryTimedOut({ milliseconds: Duration.toMillis(summary.timeout) }))
+    })
+  )
 
 /** A summary that was written and judged is not written again for the same span; one that could not be may be. */
 const isTransient = (error: Failure): boolean => error._tag === "SummarizerFailed" && !error.isOverflow
@@ -128,6 +138,18 @@ const refuse = (
   return self.publish({ _tag: "SummaryRefused", cause, reason })
 }
 
+/** Publishes that a run was ended from outside; that is no failure of the model. */
+const interrupted = (self: Summaries, milliseconds: number): Effect.Effect<void> => {
+  self.isRunning = false
+  return self.publish({
+    _tag: "SummaryFailed",
+    cause: "interrupted",
+    reason: "it was not wanted any more: the session was closed or set anew, or the caller was interrupted",
+    milliseconds,
+    failures: self.refire.failures
+  })
+}
+
 /** Takes the exit of a run, whatever it is, and publishes it. */
 const take = Effect.fnUntraced(function*(
   self: Summaries,
@@ -135,18 +157,9 @@ const take = Effect.fnUntraced(function*(
   milliseconds: number
 ) {
   self.isRunning = false
-  if (Exit.isSuccess(exit)) {
-    self.made = exit.value
-    return yield* self.publish(readyEvent(exit.value, milliseconds))
-  }
+  if (Exit.isSuccess(exit)) return yield* self.publish(readyEvent(exit.value, milliseconds))
   if (Cause.hasInterruptsOnly(exit.cause)) {
-    return yield* self.publish({
-      _tag: "SummaryFailed",
-      cause: "interrupted",
-      reason: "the session was closed or set anew",
-      milliseconds,
-      failures: self.refire.failures
-    })
+    return yield* fail(self, "interrupted", "the summariser interrupted itself", milliseconds)
   }
   const error = Cause.findErrorOption(exit.cause)
   if (error._tag === "None") return yield* fail(self, "defect", String(Cause.squash(exit.cause)), milliseconds)
@@ -176,40 +189,69 @@ export const start = Effect.fnUntraced(function*(self: Summaries, plan: Summaris
   self.isRunning = true
   const task = ++self.task
   yield* self.publish(started(self, plan))
-  const run = Effect.gen(function*() {
-    const begun = yield* Clock.currentTimeMillis
-    const exit = yield* Effect.exit(bounded(self, plan)).pipe(
-      Effect.onInterrupt(() =>
-        task === self.task
-          ? Effect.flatMap(Clock.currentTimeMillis, (now) => take(self, Exit.interrupt(), now - begun))
-          : Effect.void
-      )
-    )
-    const ended = yield* Clock.currentTimeMillis
-    if (task === self.task) yield* Effect.uninterruptible(take(self, exit, ended - begun))
-  })
-  yield* FiberHandle.run(self.handle, run)
-})
-
-/** Writes a summary while the caller waits, at most for the timeout. Fails as the writing fails; nothing is lost then. */
-export const now = Effect.fnUntraced(function*(
-  self: Summaries,
-  plan: Summarise.Plan
-): Effect.fn.Return<Summarise.Made, Failure> {
-  self.isRunning = true
-  self.task++
-  yield* self.publish(started(self, plan))
   const begun = yield* Clock.currentTimeMillis
-  const exit = yield* Effect.exit(bounded(self, plan)).pipe(
-    Effect.onInterrupt(() =>
-      Effect.flatMap(Clock.currentTimeMillis, (ended) => take(self, Exit.interrupt(), ended - begun))
+  const isCurrent = Effect.sync(() => task === self.task)
+  const since = Effect.map(Clock.currentTimeMillis, (now) => now - begun)
+  // Its exit is taken from the first moment on, so it starts at once; what it does begins after the turn that began it.
+  const run = Effect.uninterruptibleMask((restore) =>
+    restore(Effect.andThen(Effect.yieldNow, bounded(self, plan, self.summary.timeout))).pipe(
+      Effect.onInterrupt(() =>
+        Effect.when(Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds)), isCurrent)
+      ),
+      Effect.flatMap((exit) => {
+        if (task !== self.task) return Effect.void
+        if (Exit.isSuccess(exit)) self.made = exit.value
+        return Effect.flatMap(since, (milliseconds) => take(self, exit, milliseconds))
+      })
     )
   )
-  const ended = yield* Clock.currentTimeMillis
-  yield* take(self, exit, ended - begun)
-  self.made = undefined
-  return yield* exit
+  yield* FiberHandle.run(self.handle, run, { startImmediately: true })
 })
+
+/**
+ * Writes a summary while the caller waits, at most for the timeout, and at most until `deadline`, in milliseconds of the
+ * clock. Fails as the writing fails; nothing is lost then.
+ */
+export const now = (
+  self: Summaries,
+  plan: Summarise.Plan,
+  deadline = Infinity
+): Effect.Effect<Summarise.Made, Failure> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      self.isRunning = true
+      self.task++
+      yield* self.publish(started(self, plan))
+      const begun = yield* Clock.currentTimeMillis
+      const since = Effect.map(Clock.currentTimeMillis, (ended) => ended - begun)
+      const timeout = Duration.min(self.summary.timeout, Duration.millis(Math.max(0, deadline - begun)))
+      const exit = yield* restore(bounded(self, plan, timeout)).pipe(
+        Effect.onInterrupt(() => Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds)))
+      )
+      yield* take(self, exit, yield* since)
+      return yield* exit
+    })
+  )
+
+/** Whether a request may wait for a summary. */
+export const mayAsk = (self: Summaries): boolean => self.backoff === 0 && !self.isRunning && !self.refire.isOpen
+
+/** Writes a summary inside a request, which waits for all of them together no longer than the timeout. */
+export const ask = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
+  const begun = yield* Clock.currentTimeMillis
+  if (self.asked++ === 0) self.deadline = begun + Duration.toMillis(self.summary.timeout)
+  return begun < self.deadline ? yield* Effect.option(now(self, plan, self.deadline)) : Option.none()
+})
+
+/** A request begins: what it asks for is counted from here. */
+export const begin = (self: Summaries): void => {
+  self.asked = 0
+}
+
+/** The pass of a request failed; summaries that it asked for did not help. */
+export const gaveUp = (self: Summaries): void => {
+  if (self.asked > 0) self.backoff = backoffRequests
+}
 
 /** Puts an accepted summary into the transcript, where it waits for a boundary; its seq is its own from then on. */
 export const land = (self: Summaries, transcript: Transcript.Transcript): Stage.Ready | null => {
@@ -247,11 +289,13 @@ export const foundNone = (self: Summaries, count: number, limit: number): void =
 /** What a pass made of the summary that was ready. */
 export interface Outcome {
   readonly isAbsorbed: boolean
-  readonly isBoundary: boolean
+  /** A boundary left the summary out because it would make the view no smaller. */
+  readonly isUseless: boolean
   readonly isStale: boolean
-  /** What the request counts now, and whether it is at or above the trigger still. */
+  /** What the request counts now. */
   readonly count: number
-  readonly isPressed: boolean
+  /** Whether the summaries that the request asked for brought it below the trigger, without the ladder. */
+  readonly isConverged: boolean
   readonly generation: number
 }
 
@@ -260,9 +304,8 @@ export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outc
   const { ready } = self
   self.count = outcome.count
   self.refire = Refire.request(self.refire, self.summary, outcome.count, limit)
-  if (self.asked > 0) self.backoff = outcome.isPressed ? backoffRequests : 0
+  if (self.asked > 0) self.backoff = outcome.isConverged ? 0 : backoffRequests
   else if (self.backoff > 0) self.backoff--
-  self.asked = 0
   if (ready === undefined) return
   if (outcome.isAbsorbed) {
     self.ready = undefined
@@ -270,7 +313,7 @@ export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outc
   } else if (outcome.isStale) {
     self.ready = undefined
     yield* refuse(self, "stale", "a part of the span is no longer in the view")
-  } else if (outcome.isBoundary) {
+  } else if (outcome.isUseless) {
     self.ready = undefined
     yield* refuse(self, "notSmaller", "the span costs no more than the checkpoint as it stands in the view now")
   }
@@ -288,17 +331,38 @@ export const absorbed = (
   return self.publish({ _tag: "SummaryAbsorbed", seq: ready.checkpoint, entries: ready.seqs.length, generation })
 }
 
+/** What of the summaries is saved with a session, beside the one that is ready: what decides when the next one begins. */
+export const Pace = Schema.Struct({
+  refire: Refire.State,
+  count: Schema.Natural,
+  notBefore: Schema.Natural,
+  backoff: Schema.Natural
+})
+
+export type Pace = typeof Pace.Type
+
+export const initialPace: Pace = { refire: Refire.initial, count: 0, notBefore: 0, backoff: 0 }
+
+export const paceOf = ({ backoff, count, notBefore, refire }: Summaries): Pace => ({
+  refire,
+  count,
+  notBefore,
+  backoff
+})
+
 /** Gives up what is being written and what waits: they are about a transcript that is no more. */
-export const clear = (self: Summaries, refire: Refire.State): Effect.Effect<void> => {
-  self.task++
-  self.isRunning = false
-  self.made = undefined
-  self.ready = undefined
-  self.refire = refire
-  self.backoff = 0
-  self.asked = 0
-  return FiberHandle.clear(self.handle)
-}
+export const clear = (self: Summaries, pace: Pace): Effect.Effect<void> =>
+  Effect.andThen(
+    FiberHandle.clear(self.handle),
+    Effect.sync(() => {
+      self.task++
+      self.isRunning = false
+      self.made = undefined
+      self.ready = undefined
+      self.asked = 0
+      Object.assign(self, pace)
+    })
+  )
 
 /** Makes the summaries of a session; they end with its scope. */
 export const make = (
@@ -321,5 +385,6 @@ export const make = (
     count: 0,
     notBefore: 0,
     backoff: 0,
-    asked: 0
+    asked: 0,
+    deadline: 0
   }))
