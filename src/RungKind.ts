@@ -46,8 +46,14 @@ export interface RungKind<Tag extends string, F extends Schema.Struct.Fields, ou
  * @category utility types
  * @since 0.1.0
  */
-// `any` accepts every kind in a constraint; none of it reaches a result type.
-export type Any = RungKind<any, any, any, any>
+export interface Any {
+  readonly tag: string
+  readonly schema: Schema.Codec<{ readonly _tag: string }, { readonly _tag: string }> & {
+    readonly fields: Schema.Struct.Fields
+  }
+  // A method, so that a kind with options of its own is one: what it builds from was decoded by its own Schema.
+  build(options: unknown): Rung.Rung<unknown, unknown>
+}
 
 /**
  * A rung as data, decoded: the tag of its kind and its options.
@@ -122,7 +128,7 @@ export const catalog = <const Kinds extends ReadonlyArray<Any>>(...kinds: Kinds)
   return {
     kinds,
     // What the union of the kinds decodes is, by construction, one of their specs.
-    schema: Schema.Array(Schema.Union(schemas)) as unknown as Catalog<Kinds>["schema"],
+    schema: Schema.Array(Schema.Union(schemas)) as Catalog<Kinds>["schema"],
     build: (specs) => {
       const rungs = specs.flatMap((spec) => {
         const kind = byTag.get(spec._tag)

@@ -50,7 +50,7 @@ const load = Effect.fnUntraced(function*(
     })
   )
   const value: unknown = yield* Effect.try({
-    try: () => JSON.parse(text),
+    try: (): unknown => JSON.parse(text),
     catch: () => {
       const line = text.slice(0, errorAt(text)).split("\n").length
       return new PolicyFailed({ problems: [`${name}:${line}: expected the JSON of a policy`] })

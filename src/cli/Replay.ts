@@ -8,6 +8,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Budget from "../Budget.ts"
@@ -208,12 +209,6 @@ export const happened = (
   return { boundary, skipped }
 }
 
-/** What a pass may fail with: an error of its stages or of a rung, which says why in words. */
-export interface Failure {
-  readonly _tag: string
-  readonly message: string
-}
-
 /** A policy to play under: the options of a manager, and the name it goes by. */
 export interface Policy<E, R> {
   readonly name: string
@@ -224,7 +219,7 @@ export interface Policy<E, R> {
 
 const failedRow = (
   request: number,
-  failure: Failure,
+  failure: unknown,
   { count, view }: Stage.Pass,
   billed: number | undefined
 ): Row => ({
@@ -243,8 +238,18 @@ const failedRow = (
   violations: 0,
   estimate: count.estimated,
   billed: billed ?? null,
-  error: { tag: failure._tag, message: failure.message }
+  error: wordsOf(failure)
 })
+
+/** A rung of one's own may fail with anything; what is no tagged error is shown as it is. */
+const wordsOf = (failure: unknown): NonNullable<Row["error"]> => {
+  const isTagged = Predicate.hasProperty(failure, "_tag") && typeof failure._tag === "string"
+  const isError = Predicate.hasProperty(failure, "message") && typeof failure.message === "string"
+  return {
+    tag: isTagged ? String(failure._tag) : "Error",
+    message: isError ? String(failure.message) : JSON.stringify(failure)
+  }
+}
 
 const isInfeasible = Schema.is(Ladder.BudgetInfeasible)
 
@@ -359,7 +364,7 @@ export const standardPolicy = (settings: Settings.Input): Policy<never, never> =
  * A request that fails is a row with an `error`, and the session goes on. What the recording says was billed is reported to
  * the manager as long as it is for the request that was sent. Fails when the settings do not decode.
  */
-export const play = Effect.fnUntraced(function*<E extends Failure, R>(
+export const play = Effect.fnUntraced(function*<E, R>(
   session: Session.Session,
   options: {
     readonly policy: Policy<E, R>

@@ -28,7 +28,7 @@ interface Options {
 }
 
 /** Replays one file under each policy and prints it; returns the exit code it asks for. */
-const one = Effect.fnUntraced(function*<E extends Replay.Failure, R>(
+const one = Effect.fnUntraced(function*<E, R>(
   file: string,
   policies: ReadonlyArray<Replay.Policy<E, R>>,
   options: Options

@@ -17,7 +17,8 @@ const sources: { readonly [S in Budget.Budget["source"]]: string } = {
   given: "given",
   window: "from the window",
   fallback: "no window given",
-  maxTokens: "capped by max-tokens"
+  maxTokens: "capped by max-tokens",
+  provider: "named by the provider"
 }
 
 /** The window, and step by step the budget that follows from it. */

@@ -37,8 +37,9 @@ const pathOf = (path: Path): string =>
 const shownLength = 60
 
 const foundOf = (value: unknown): string | undefined => {
+  // A number may be none, and what JSON has no words for is shown by its type.
   if (value === undefined) return undefined
-  const text = typeof value === "number" ? String(value) : JSON.stringify(value) ?? String(value)
+  const text = typeof value === "number" ? String(value) : JSON.stringify(value) ?? typeof value
   return text.length > shownLength ? `${text.slice(0, shownLength)}…` : text
 }
 
