@@ -695,7 +695,7 @@ export const make = Effect.fnUntraced(function*<
         const isAbsorbed = absorbedBy(taken).some((decision) => decision.checkpoint === ready?.checkpoint)
         for (const decision of absorbedBy(taken)) {
           if (decision.checkpoint !== ready?.checkpoint) {
-            yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation)
+            yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation, budget.limit)
           }
         }
         const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
@@ -822,7 +822,7 @@ export const make = Effect.fnUntraced(function*<
       const ready = Summaries.enter(self, state.transcript, made)
       const after = yield* Stage.guard(Checkpoint.absorb, Guard.shrinks)({ ...given, ready })
       yield* commitManual(given, after)
-      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation)
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation, given.budget.limit)
       return reportOf(given, after, ready.checkpoint, manual)
     }))
   })
@@ -837,7 +837,7 @@ export const make = Effect.fnUntraced(function*<
     const ready = Summaries.enter(self, state.transcript, made.value)
     const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
     if (after.view !== given.view) {
-      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation + 1)
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation + 1, given.budget.limit)
     }
     return after
   })

@@ -208,16 +208,20 @@ const renderInto = (
   }
 }
 
+/** The seq of the entry at whose place an item is laid out: a checkpoint stands where its span began, not at its own. */
+const placeOf = ({ index }: Live, item: View.Item): number =>
+  item.group >= 0 ? item.group : index.placed.get(item.seq) ?? item.seq
+
 /** The first item of the region that does not become final now: that of the new anchor. */
-const splitAt = (region: ReadonlyArray<View.Item>, anchor: number): number => {
-  const at = region.findIndex((item) => (item.group >= 0 ? item.group : item.seq) >= anchor)
-  return at < 0 ? region.length : at
+const splitAt = (self: Live, anchor: number): number => {
+  const at = self.region.findIndex((item) => placeOf(self, item) >= anchor)
+  return at < 0 ? self.region.length : at
 }
 
 /** Makes final what came before the last entry of the assistant or of a human. */
 const settle = (self: Live): void => {
   const anchor = Math.max(self.anchor, self.transcript.lastActor)
-  const split = splitAt(self.region, anchor)
+  const split = splitAt(self, anchor)
   const final = self.region.slice(0, split)
   const price = View.priceOf(final)
   renderInto(self, final, self.messages, self.seqs)

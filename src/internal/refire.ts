@@ -5,7 +5,7 @@ import type * as Settings from "../Settings.ts"
  * What keeps summaries from firing again and again: absorbing a span pulls the count below the trigger, it grows back to
  * it, and without these the next summary begins at once.
  *
- * `armed` is false from an absorbed summary on until the count fell below `disarm`. `since` counts the requests since the
+ * `armed` is false from an absorbed summary on until the count is below `disarm`, which the absorbing may bring about. `since` counts the requests since the
  * last summary was absorbed or refused, `from` is the count then; both are `null` before. `failures` counts failures in a
  * row, and `isOpen` tells that there were too many.
  */
@@ -37,9 +37,9 @@ export const mayStart = (self: State, summary: Settings.Summary, count: number, 
 }
 
 /** A summary was absorbed, and the request counts so many tokens now. */
-export const absorbed = (self: State, count: number): State => ({
+export const absorbed = (self: State, summary: Settings.Summary, count: number, limit: number): State => ({
   ...self,
-  armed: false,
+  armed: count < summary.disarm * limit,
   since: 0,
   from: count,
   failures: 0

@@ -309,7 +309,7 @@ export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outc
   if (ready === undefined) return
   if (outcome.isAbsorbed) {
     self.ready = undefined
-    yield* absorbed(self, ready, outcome.count, outcome.generation)
+    yield* absorbed(self, ready, outcome.count, outcome.generation, limit)
   } else if (outcome.isStale) {
     self.ready = undefined
     yield* refuse(self, "stale", "a part of the span is no longer in the view")
@@ -324,9 +324,10 @@ export const absorbed = (
   self: Summaries,
   ready: Stage.Ready,
   count: number,
-  generation: number
+  generation: number,
+  limit: number
 ): Effect.Effect<void> => {
-  self.refire = Refire.absorbed(self.refire, count)
+  self.refire = Refire.absorbed(self.refire, self.summary, count, limit)
   self.notBefore = 0
   return self.publish({ _tag: "SummaryAbsorbed", seq: ready.checkpoint, entries: ready.seqs.length, generation })
 }
