@@ -69,7 +69,7 @@ export interface Service {
  */
 export const none: Service = {
   put: () => Effect.void,
-  get: () => Effect.succeed(undefined),
+  get: () => Effect.undefined,
   locate: () => undefined
 }
 
@@ -229,7 +229,7 @@ export const layerFileSystem = (
 
       /** What is at a path, links not followed; `undefined` for nothing. */
       const at = (file: string) =>
-        Effect.catchReason(fs.lstat(file), "PlatformError", "NotFound", () => Effect.succeed(undefined))
+        Effect.catchReason(fs.lstat(file), "PlatformError", "NotFound", () => Effect.undefined)
 
       const openDirectory = Effect.fnUntraced(function*(key: string) {
         if ((yield* at(root)) === undefined) yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })

@@ -4,7 +4,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import * as Marks from "effect-compaction/Marks"
 import type * as Settings from "effect-compaction/Settings"
 import * as SpillStore from "effect-compaction/SpillStore"
-import * as Prompt from "effect/ai/Prompt"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
@@ -20,8 +20,7 @@ const published = <A>(
   use: (manager: ContextManager.ContextManager<ContextManager.PassError>) => Effect.Effect<A, unknown>
 ) =>
   Effect.gen(function*() {
-    // Without a pass of one's own the errors are those of the standard pass.
-    const manager = yield* ContextManager.make(options as ContextManager.Options<ContextManager.PassError, never>)
+    const manager = yield* ContextManager.make<ContextManager.PassError, never>(options)
     const events: Array<CompactionEvent.CompactionEvent> = []
     const fiber = yield* Effect.forkChild(
       Stream.runForEach(manager.events, (event) => Effect.sync(() => events.push(event))),

@@ -509,7 +509,7 @@ describe("layers", () => {
         Layer.succeed(
           KeyValueStore.KeyValueStore,
           KeyValueStore.makeStringOnly({
-            get: () => Effect.succeed(undefined),
+            get: () => Effect.undefined,
             set: (key) => Effect.fail(new KeyValueStore.KeyValueStoreError({ message: "down", method: "set", key })),
             remove: () => Effect.void,
             clear: Effect.void,
@@ -567,7 +567,7 @@ describe("read_spilled", () => {
       Effect.gen(function*() {
         const answer = yield* use({ key: forged })
         assert.isTrue(answer.isFailure)
-        assert.include(String(answer.result), "tool-result-….txt")
+        assert.include(JSON.stringify(answer.result), "tool-result-….txt")
       }).pipe(Effect.provide(live)))
   }
 
@@ -586,7 +586,7 @@ describe("read_spilled", () => {
         use({ key: given }).pipe(Effect.provide(SpillStore.layerRetrieve), providing(store))
       for (const forged of ["/etc/passwd", `${key}.bak`, `x${key}`]) assert.isTrue((yield* ask(forged)).isFailure)
       assert.deepStrictEqual(asked, [])
-      assert.include(String((yield* ask(`../${key}`)).result), "no such device")
+      assert.include(JSON.stringify((yield* ask(`../${key}`)).result), "no such device")
       assert.deepStrictEqual(asked, [key])
     }))
 

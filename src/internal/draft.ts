@@ -1,4 +1,4 @@
-import * as Decision from "../Decision.ts"
+import type * as Decision from "../Decision.ts"
 import type * as Settings from "../Settings.ts"
 import type * as SpillStore from "../SpillStore.ts"
 import type * as Transcript from "../Transcript.ts"

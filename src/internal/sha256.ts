@@ -43,7 +43,14 @@ const compress = (state: Uint32Array, words: Uint32Array, view: DataView, offset
     const high = rotate(late, 17) ^ rotate(late, 19) ^ (late >>> 10)
     words[t] = words[t - 16]! + low + words[t - 7]! + high
   }
-  let [a, b, c, d, e, f, g, h] = state as unknown as Eight
+  let a = state[0]!
+  let b = state[1]!
+  let c = state[2]!
+  let d = state[3]!
+  let e = state[4]!
+  let f = state[5]!
+  let g = state[6]!
+  let h = state[7]!
   for (let t = 0; t < 64; t++) {
     const one = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + constants[t]! + words[t]!
     const two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))
@@ -59,6 +66,3 @@ const compress = (state: Uint32Array, words: Uint32Array, view: DataView, offset
   const worked = [a, b, c, d, e, f, g, h]
   for (let n = 0; n < 8; n++) state[n] = state[n]! + worked[n]!
 }
-
-/** A state has eight words; the type of an array of them does not say how many. */
-type Eight = readonly [number, number, number, number, number, number, number, number]

@@ -25,12 +25,10 @@ interface File {
 
 const keys: { readonly [key: string]: string } = { threshold: "thresholdChars", head: "headChars", tail: "tailChars" }
 
-const decode = (config: Config) =>
-  Effect.result(
-    Schema.decodeUnknownEffect(ToolResult.PruneOptions, { onExcessProperty: "error" })(
-      Object.fromEntries(Object.entries(config).map(([key, value]) => [keys[key] ?? key, value]))
-    )
-  )
+const decode = (config: Config) => {
+  const given: unknown = Object.fromEntries(Object.entries(config).map(([key, value]) => [keys[key] ?? key, value]))
+  return Effect.result(Schema.decodeUnknownEffect(ToolResult.PruneOptions, { onExcessProperty: "error" })(given))
+}
 
 const pruneCase = Effect.fnUntraced(function*(self: Case): Effect.fn.Return<Outcome> {
   const options = yield* decode(self.config)
