@@ -224,6 +224,20 @@ describe("replay", () => {
     assert.strictEqual(bad.stderr, "standard input:1: expected more JSON, the text ends\n")
   })
 
+  it("reads one conversation of a file of many, and says how to name it", async () => {
+    const traj = [{ role: "user", content: "hi" }, { role: "assistant", content: "ho" }]
+    program.write("pool.json", JSON.stringify([{ task_id: 0, traj }, { task_id: 1, traj }]))
+    const { code, stdout } = await program.run(["replay", "--json", "pool.json#1"])
+    assert.strictEqual(code, 0)
+    assert.strictEqual(Report.decode(stdout).file, "pool.json#1")
+    const whole = await program.run(["replay", "pool.json"])
+    assert.strictEqual(whole.code, 1)
+    assert.strictEqual(
+      whole.stderr,
+      "pool.json: the file holds 2 conversations; name one of them, from pool.json#0 to pool.json#1\n"
+    )
+  })
+
   it("loses nothing of a line that is longer than a pipe when it ends with an exit code", async () => {
     program.write("long.json", openAiChat({ count: 700, characters: 10, system: 200_000 }))
     const { stderr, stdout } = await program.pipe(

@@ -109,7 +109,27 @@ describe("Codex", () => {
       parts.map((part) => [part.type === "tool-call" ? part.params : undefined, Marks.of(part)]),
       [[{ cmd: "ls" }, {}], ["{\"cmd\":\"l", { raw: "{\"cmd\":\"l" }], ["*** Begin", {}]]
     )
+    assert.deepStrictEqual(parts.map((part) => part.options.openai), [undefined, undefined, { custom: true }])
   })
+
+  const shell = (type: string, more: object) => item(type, { action: { type: "exec" }, ...more })
+  reads("outputs of a local shell that name their call by an id alone, or none", [
+    meta,
+    message("user", "go"),
+    shell("local_shell_call", { id: "lsh_1", call_id: "a" }),
+    item("local_shell_call_output", { id: "lsh_1", output: "1" }),
+    shell("local_shell_call", { id: "lsh_2", call_id: "b" }),
+    item("local_shell_call_output", { id: "b", output: "2" }),
+    item("local_shell_call_output", { id: "lsh_9", output: "3" })
+  ], [
+    "system You are a coder",
+    "user go",
+    "assistant call(a local_shell)",
+    "tool result(a local_shell: \"1\")",
+    "assistant call(b local_shell)",
+    "tool result(b local_shell: \"2\")",
+    "assistant opaque"
+  ])
 
   reads("images in messages and outputs", [
     meta,
@@ -301,6 +321,11 @@ describe("Codex", () => {
         "call without arguments",
         item("function_call", { call_id: "a", name: "x" }),
         "r.jsonl:2: payload.arguments: expected a string, got nothing"
+      ],
+      [
+        "an output that names no call",
+        item("function_call_output", { id: "a", output: "x" }),
+        "r.jsonl:2: payload.call_id: expected a string, got nothing"
       ],
       ["no payload", { timestamp: "x", type: "response_item" }, "r.jsonl:2: payload: expected an object, got nothing"],
       [

@@ -74,6 +74,21 @@ const inputs: ReadonlyArray<readonly [name: string, items: ReadonlyArray<object>
     { type: "custom_tool_call", call_id: "a", name: "patch", input: "*** Begin", status: "completed" },
     { type: "custom_tool_call_output", call_id: "a", output: "{\"output\":\"ok\"}" }
   ], ["user u", "assistant call(a patch)", "tool result(a patch: \"{\\\"output\\\":\\\"ok\\\"}\")"]],
+  ["outputs of a local shell that name their call by an id alone", [
+    user("u"),
+    { type: "local_shell_call", id: "lsh_1", call_id: "a", action: { type: "exec" } },
+    { type: "local_shell_call_output", output: "1", id: "lsh_1" },
+    { type: "local_shell_call", id: "lsh_2", call_id: "b", action: { type: "exec" } },
+    { type: "local_shell_call_output", output: "2", id: "b" },
+    { type: "local_shell_call_output", id: "lsh_9", output: "3" }
+  ], [
+    "user u",
+    "assistant call(a local_shell)",
+    "tool result(a local_shell: \"1\")",
+    "assistant call(b local_shell)",
+    "tool result(b local_shell: \"2\")",
+    "assistant opaque"
+  ]],
   ["opaque items where they stood", [
     user("u"),
     { type: "item_reference", id: "x" },
