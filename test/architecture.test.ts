@@ -24,7 +24,8 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Media",
       "Reasoning",
       "Checkpoint",
-      "CompactionEvent"
+      "CompactionEvent",
+      "Telemetry"
     ]
   },
   {
@@ -35,6 +36,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "SessionLog",
       "SessionStore",
       "Tail",
+      "RuntimeContext",
       "Conversations"
     ]
   },
