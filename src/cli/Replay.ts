@@ -265,18 +265,27 @@ const usageAt = ({ usage }: Session.Session, at: number): TokenMeter.Usage | und
 const shortened = 0.9
 
 /**
- * Which of the recorded bills are for the requests of this replay: those up to the first request that either side made
- * shorter. What comes behind was billed for another request, and says nothing about this one.
+ * Tells the recorded bills that are for the requests of this replay from those that are for others: they are the ones up
+ * to the first request that either side made shorter. What a later one would have been billed is taken to be the last bill
+ * that counts and the difference in price since then, the sum that the hybrid meter makes.
  */
 const billing = () => {
   let last = 0
   let isOver = false
+  let anchor: { readonly billed: number; readonly price: number } | undefined
   return {
-    /** Whether the bill of a request counts; asked in order, once for each. */
-    accepts: (billed: number, isWhole: boolean): boolean => {
-      isOver ||= !isWhole || billed < shortened * last
-      last = billed
-      return !isOver
+    /** The bill of a request that costs `price` as it is sent, and whether it is the recorded one; asked in order. */
+    of: (
+      recorded: number,
+      sent: { readonly price: number; readonly isWhole: boolean }
+    ): { readonly billed: number; readonly isRecorded: boolean } | undefined => {
+      isOver ||= !sent.isWhole || recorded < shortened * last
+      last = recorded
+      if (!isOver) {
+        anchor = { billed: recorded, price: sent.price }
+        return { billed: recorded, isRecorded: true }
+      }
+      return anchor && { billed: Math.max(0, anchor.billed + sent.price - anchor.price), isRecorded: false }
     }
   }
 }
@@ -361,8 +370,8 @@ export const standardPolicy = (settings: Settings.Input): Policy<never, never> =
 /**
  * Plays a session. `onRequest` is run after each request with its number and how many there will be.
  *
- * A request that fails is a row with an `error`, and the session goes on. What the recording says was billed is reported to
- * the manager as long as it is for the request that was sent. Fails when the settings do not decode.
+ * A request that fails is a row with an `error`, and the session goes on. What was billed, or would have been, is reported to
+ * the manager after each answer that the recording has a bill for. Fails when the settings do not decode.
  */
 export const play = Effect.fnUntraced(function*<E, R>(
   session: Session.Session,
@@ -429,10 +438,14 @@ export const play = Effect.fnUntraced(function*<E, R>(
       if (row.boundary !== null) boundaries.set(request, boundaryOf(before, after!))
       rows.push(row)
       sent = stable
-    }
-    if (usage !== undefined && billed !== undefined && bills.accepts(billed, isWhole)) {
-      meters.add(before.count, billed)
-      yield* manager.observe({ inputTokens: usage })
+      const { content } = prompt
+      const bill = billed === undefined
+        ? undefined
+        : bills.of(billed, { price: price(content, content.length), isWhole })
+      if (bill?.isRecorded === true) meters.add(before.count, bill.billed)
+      if (usage !== undefined && bill !== undefined) {
+        yield* manager.observe({ inputTokens: bill.isRecorded ? usage : { total: bill.billed } })
+      }
     }
     if (onRequest !== undefined) yield* onRequest(request, asked.length)
   }

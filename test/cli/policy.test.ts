@@ -250,6 +250,18 @@ describe("what a recording says was billed", () => {
       assert.strictEqual(report.totals.meters.estimate?.requests, before)
     }))
 
+  it.effect("goes on by price once the request is another one, so that no meter stands still", () =>
+    Effect.gen(function*() {
+      // Billed 1,000 above its price; the agent shortens its history, this replay does not.
+      const bills = [2_000, 3_000, 4_000, 2_000, 3_000, 4_000, 5_000]
+      const actual = { ...Policy.none, meter: "actual" } as const
+      const { rows } = yield* play(bills, actual)
+      assert.deepStrictEqual(rows.slice(1, 4).map(({ count }) => count), [2_000, 3_000, 4_000])
+      const [third = 0, fourth = 0] = rows.slice(2, 4).map(({ estimate }) => estimate)
+      assert.strictEqual(rows[4]!.count, 4_000 + fourth - third)
+      assert.isAbove(rows[6]!.count, 6_000)
+    }))
+
   it.effect("is summed up in a line of text", () =>
     Effect.gen(function*() {
       const session = billed([2_000, 4_000])
