@@ -89,13 +89,14 @@ const start = (file: string, why: string): Reader.Parse => {
     summary: boolean
   ): Json.Read<Prompt.Message | undefined> =>
     Result.gen(function*() {
-      switch (event.type) {
+      const type = typeof event.type === "string" ? event.type : ""
+      switch (type) {
         case "user/message":
         case "context/message": {
           const wire = Json.isObject(data.message) ? data.message : data
           const within = wire === data ? place : Json.at(place, "message")
           const parts = yield* userParts(wire.content, Json.at(within, "content"))
-          const source = event.type === "context/message"
+          const source = type === "context/message"
             ? "runtime-context"
             : summary
             ? "context-summary"
@@ -127,7 +128,7 @@ const start = (file: string, why: string): Reader.Parse => {
           return Message.tool(results)
         }
       }
-      noticed.add("unknown-line", place.line, typeof event.type === "string" ? event.type : "")
+      noticed.add("unknown-line", place.line, type)
       return undefined
     })
 

@@ -279,7 +279,7 @@ const start = (file: string, why: string): Reader.Parse => {
       const note = Json.isObject(wire.tool_call_metadata) ? wire.tool_call_metadata : Wire.emptyObject
       const id = typeof note.tool_call_id === "string" ? note.tool_call_id : undefined
       const name = typeof note.function_name === "string" ? note.function_name : undefined
-      const cause = wire.cause === undefined || wire.cause === null ? undefined : String(wire.cause)
+      const cause = typeof wire.cause === "number" || typeof wire.cause === "string" ? String(wire.cause) : undefined
       if (id === undefined && (cause === undefined || !calls.has(cause))) {
         session.push(Message.user([Message.text(text)], "hook"), place.line)
         return
@@ -390,7 +390,7 @@ const observed = (
       }
       return { value: Message.resultOf(blocks), failed }
     }
-    const texts = [wire.output, wire.error].filter((text) => typeof text === "string" && text !== "")
+    const texts = [wire.output, wire.error].flatMap((text) => typeof text === "string" && text !== "" ? [text] : [])
     if (wire.output === undefined && wire.error === undefined) {
       const { kind: _kind, ...rest } = wire
       return { value: JSON.stringify(rest), failed }

@@ -374,7 +374,7 @@ const denied = "Tool execution denied."
 
 const outputOf = (output: Schema.JsonObject, place: Json.Place): Json.Read<Outcome> =>
   Result.gen(function*() {
-    switch (output.type) {
+    switch (yield* Json.stringAt(output, "type", place)) {
       case "text":
       case "json":
         return { value: AiSdk.textOf(output.value), failed: false }
