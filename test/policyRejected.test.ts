@@ -100,6 +100,21 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   ],
   [{ ladder: [{ _tag: "remove", relax: 1, keep: 3 }] }, "ladder[0].keep", "take it out, or write \"relax\""],
 
+  [{ ladder: [{ _tag: "pruneToolResults", headChars: -1 }] }, "ladder[0].headChars", "write"],
+  [{ ladder: [{ _tag: "pruneToolResults", thresholdChars: 4_000 }] }, "ladder[0].thresholdChars", "write at least"],
+  [{ ladder: [{ _tag: "clearToolResults", keep: 1.5 }] }, "ladder[0].keep", "write an integer"],
+  [{ ladder: [{ _tag: "clearToolResults", exclude: "read" }] }, "ladder[0].exclude", "write a list in brackets"],
+  [{ ladder: [{ _tag: "dedupeReads", tool: "", key: "path" }] }, "ladder[0].tool", "write"],
+  [{ ladder: [{ _tag: "clearReasoning", keepTurns: -1 }] }, "ladder[0].keepTurns", "0 or more, for example 1"],
+
+  // The summary.
+  [{ summary: true }, "summary", "write an object in braces"],
+  [{ summary: { mode: "later" } }, "summary.mode", "write \"background\" or \"between\""],
+  [{ summary: { timeout: "soon" } }, "summary.timeout", "write"],
+  [{ summary: { trigger: 0.4 } }, "summary.disarm", "write a ratio below trigger (0.4), or turn hysteresis off"],
+  [{ summary: { trigger: 60 } }, "summary.trigger", "write a ratio from 0 to 1, for example 0.6"],
+  [{ summary: { model: "small" } }, "summary.model", "there is no such key"],
+
   // Between keys.
   [{ targetUsage: 0.92 }, "targetUsage", "write a ratio below compactThreshold (0.92)"],
   [{ targetUsage: 0.5, compactThreshold: 0.4 }, "targetUsage", "write a ratio below compactThreshold (0.4)"],

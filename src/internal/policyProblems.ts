@@ -135,7 +135,7 @@ const locate = (issue: SchemaIssue.Issue, path: Path, input: unknown, names: Nam
     case "UnexpectedKey":
       return [{ path, expected: unexpected(path, names) }]
     default:
-      return [{ path, expected: SchemaIssue.defaultLeafHook(issue) }]
+      return [{ path, expected: SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "write ") }]
   }
 }
 
