@@ -88,7 +88,8 @@ const full = (counts: Decision.Counts, verbosity: Settings.Settings["noticeVerbo
   ]
   const parts = [
     ...(shortened.length === 0 ? [] : [`${shortened.join(" and ")} shortened`]),
-    ...some(counts.removed, "message left out", "messages left out")
+    ...some(counts.removed, "message left out", "messages left out"),
+    ...some(counts.absorbed, "message summarised", "messages summarised")
   ]
   const what = `To fit the context window, this conversation was compacted: ${parts.join(", ")}.`
   return verbosity === "minimal" ? what : `${what} The first and the newest user message, the newest messages and the `

@@ -229,9 +229,17 @@ export const now = (
         Effect.onInterrupt(() => Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds)))
       )
       yield* take(self, exit, yield* since)
-      return yield* exit
+      return yield* Exit.isSuccess(exit) ? exit : Effect.fail(failureOf(exit.cause))
     })
   )
+
+/** Why a run came to nothing, for one who waits for it: a bug of the summariser is a failure, and never the caller's. */
+const failureOf = (cause: Cause.Cause<Failure>): Failure => {
+  const error = Cause.findErrorOption(cause)
+  if (error._tag === "Some") return error.value
+  const reason = Cause.hasInterruptsOnly(cause) ? "it interrupted itself" : `it died: ${String(Cause.squash(cause))}`
+  return new Summarizer.SummarizerFailed({ reason, isOverflow: false, cause: Cause.squash(cause) })
+}
 
 /** Whether a request may wait for a summary. */
 export const mayAsk = (self: Summaries): boolean => self.backoff === 0 && !self.isRunning && !self.refire.isOpen
