@@ -13,7 +13,13 @@
  * - The error channel of a language model is `AiError`. A pass that fails with anything but `BudgetInfeasible` does not
  *   fail the call: the last good view is sent. `BudgetInfeasible` and a conversation that cannot be made to fit become an
  *   `InvalidRequestError` with the numbers in its metadata, under `"effect-compaction"`.
- * - A summariser must be given the model that is not decorated.
+ * - A summariser must be given the model that is not decorated. What a tool handler asks of a model while it runs is no part
+ *   of the conversation and goes through untouched.
+ * - Two conversations must not share a manager: a prompt of another one is taken for an edited history. A call that belongs
+ *   to none, such as one for a title, is made with `ContextManager.Current` set to `undefined`.
+ * - Marks for the provider's prompt cache stay where the caller's prompt has them now; that of its last message stands at
+ *   the end of what stays, before the notice. An adapter that sets one by itself should leave out messages marked
+ *   `ephemeral`, see `Marks`.
  * - An `Effect.provide(model)` inside a decorated effect brings the plain model back: decorate the layers of models.
  *
  * @since 0.1.0
@@ -25,13 +31,16 @@ import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import * as ResponseIdTracker from "effect/ai/ResponseIdTracker"
 import * as Tool from "effect/ai/Tool"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as ContextManager from "./ContextManager.ts"
+import * as CacheMarks from "./internal/cacheMarks.ts"
 import * as ModelTable from "./ModelTable.ts"
 import * as Overflow from "./Overflow.ts"
+import * as RuntimeContext from "./RuntimeContext.ts"
 
 /**
  * How a model is decorated.
@@ -61,6 +70,8 @@ type Manager = ContextManager.ContextManager<unknown>
 /** What one call sends, and the conversation it belongs to. */
 interface Prepared {
   readonly prompt: Prompt.Prompt
+  readonly original: Prompt.Prompt
+  readonly request: ContextManager.Request
   readonly manager: Manager
   readonly call: ContextManager.Call
 }
@@ -69,6 +80,12 @@ interface Prepared {
 interface CallOptions {
   readonly prompt: Prompt.RawInput
   readonly toolkit?: unknown
+}
+
+/** Whose model is decorated, where a layer names it. */
+interface Names {
+  readonly provider: string | undefined
+  readonly model: string | undefined
 }
 
 const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
@@ -102,14 +119,24 @@ const isTool = (value: unknown): value is Tool.Any =>
 
 const byTable: NonNullable<Options["windowOf"]> = (_, model) => ModelTable.find(model)
 
-/** The route of a call and what it says about the model, where a model layer names itself. */
-const routeOf = Effect.fnUntraced(function*(windowOf: NonNullable<Options["windowOf"]>) {
-  const provider = Option.getOrElse(yield* Effect.serviceOption(Model.ProviderName), () => "")
-  const model = Option.getOrElse(yield* Effect.serviceOption(Model.ModelName), () => "")
-  if (model === "") return {}
+const namesInContext = Effect.gen(function*() {
+  return {
+    provider: Option.getOrUndefined(yield* Effect.serviceOption(Model.ProviderName)),
+    model: Option.getOrUndefined(yield* Effect.serviceOption(Model.ModelName))
+  }
+})
+
+/** The route of a call and what it says about the model. */
+const routeOf = ({ model, provider = "" }: Names, windowOf: NonNullable<Options["windowOf"]>) => {
+  if (model === undefined) return {}
   const known = windowOf(provider, model)
   const route = `${provider}/${model}`
   return known === undefined ? { route } : { route, window: known.window, maxOutput: known.maxOutput }
+}
+
+/** The manager whose call is running: what a tool handler asks of a model is no part of the conversation it serves. */
+const Within = Context.Reference<Manager | undefined>("effect-compaction/CompactedModel/Within", {
+  defaultValue: () => undefined
 })
 
 /** A provider that chains responses on its server would hide a changed prefix from it. */
@@ -118,20 +145,24 @@ const forgetSent = Effect.map(
   Option.match({ onNone: () => undefined, onSome: (tracker) => tracker.clearUnsafe() })
 )
 
-const refusal = (error: { readonly _tag: string; readonly message: string }, original?: AiError.AiError) =>
-  AiError.make({
+/** The failure as the error channel of a model has it; the refusal of the provider, if there was one, is its cause. */
+const refusal = (error: { readonly _tag: string; readonly message: string }, original?: AiError.AiError) => {
+  const { reason } = original ?? {}
+  const known = reason !== undefined && "metadata" in reason ? reason.metadata : {}
+  const http = reason !== undefined && "http" in reason ? reason.http : undefined
+  const refused = original === undefined ? undefined : { refused: original.message }
+  const invalid = new AiError.InvalidRequestError({
+    description: error.message,
+    metadata: { ...known, "effect-compaction": { ...plain(error), ...refused } },
+    ...(http === undefined ? undefined : { http })
+  })
+  return AiError.make({
     module: "CompactedModel",
     method: original?.method ?? "request",
-    reason: new AiError.InvalidRequestError({
-      description: error.message,
-      metadata: {
-        "effect-compaction": {
-          ...plain(error),
-          ...(original === undefined ? undefined : { refused: original.message })
-        }
-      }
-    })
+    // No field of a reason holds what it came from, so it is set as JavaScript has it.
+    reason: Object.assign(invalid, { cause: original ?? error })
   })
+}
 
 /** The fields of a tagged error that are plain data, as metadata holds them. */
 const plain = (error: object): { readonly [key: string]: string | number } => {
@@ -145,28 +176,36 @@ const plain = (error: object): { readonly [key: string]: string | number } => {
 const isInfeasible = (error: unknown): error is { readonly _tag: "BudgetInfeasible"; readonly message: string } =>
   isRecord(error) && error._tag === "BudgetInfeasible" && typeof error.message === "string"
 
-/** The view as it goes out: the caller's own prompt when it says the same, and nothing chained when its prefix changed. */
-const sending = Effect.fnUntraced(function*(original: Prompt.Prompt, request: ContextManager.Request) {
-  if (request.prefixChanged !== null) yield* forgetSent
-  const { content } = request.prompt
-  const isSame = content.length === original.content.length &&
-    content.every((each, at) => each === original.content[at])
-  return isSame ? original : request.prompt
-})
-
-/** The view of the prompt of a call. What goes wrong in a pass does not fail the call, unless the policy asks for that. */
-const viewOf = Effect.fnUntraced(function*(manager: Manager, prompt: Prompt.Prompt, call: ContextManager.Call) {
+/** The request of a call. What goes wrong in a pass does not fail the call, unless the policy asks for that. */
+const requestOf = Effect.fnUntraced(function*(manager: Manager, prompt: Prompt.Prompt, call: ContextManager.Call) {
   const result = yield* Effect.result(manager.sync(prompt, call))
-  if (result._tag === "Success") return yield* sending(prompt, result.success)
+  if (result._tag === "Success") return result.success
   if (isInfeasible(result.failure)) return yield* refusal(result.failure)
   yield* Effect.logWarning("compaction failed, the last good view is sent", result.failure)
-  return yield* sending(prompt, yield* manager.undecided(call))
+  return yield* manager.undecided(call, result.failure)
 })
 
-const refusedOf = (error: AiError.AiError): Overflow.Refused =>
-  "description" in error.reason && typeof error.reason.description === "string"
-    ? Overflow.refusedOf(error.reason.description)
-    : {}
+/** Whether an approved call has no result yet: a tool runs before the request is sent, each time it is sent. */
+const runsTools = ({ content }: Prompt.Prompt): boolean => {
+  const asked = new Map<string, string>()
+  const answered = new Set<string>()
+  for (const message of content) {
+    if (message.role === "assistant") {
+      for (const part of message.content) {
+        if (part.type === "tool-approval-request") asked.set(part.approvalId, part.toolCallId)
+      }
+    } else if (message.role === "tool") {
+      for (const part of message.content) if (part.type === "tool-result") answered.add(part.id)
+    }
+  }
+  if (asked.size === 0) return false
+  return content.some((message) =>
+    message.role === "tool" &&
+    message.content.some((part) =>
+      part.type === "tool-approval-response" && part.approved && !answered.has(asked.get(part.approvalId) ?? "")
+    )
+  )
+}
 
 /**
  * Decorates a language model. Prefer {@link withCompaction}, which decorates a layer and keeps what else it provides.
@@ -174,49 +213,105 @@ const refusedOf = (error: AiError.AiError): Overflow.Refused =>
  * @category combining
  * @since 0.1.0
  */
-export const decorate = (inner: LanguageModel.LanguageModel, options: Options = {}): LanguageModel.LanguageModel => {
+export const decorate = (inner: LanguageModel.LanguageModel, options: Options = {}): LanguageModel.LanguageModel =>
+  decorateNamed(inner, options, { provider: undefined, model: undefined })
+
+const decorateNamed = (
+  inner: LanguageModel.LanguageModel,
+  options: Options,
+  names: Names
+): LanguageModel.LanguageModel => {
   const { isContextOverflow = Overflow.isContextOverflow, maxOverflowRetries = 1, windowOf = byTable } = options
   /** Refusals in a row, by conversation. */
   const refusals = new WeakMap<Manager, number>()
+  /** The conversations whose last request had a tail: the next one does not extend it. */
+  const tailed = new WeakSet<Manager>()
+
+  /** The request as it goes out: the caller's own prompt when it says the same, and nothing chained to another prefix. */
+  const sending = Effect.fnUntraced(function*(
+    manager: Manager,
+    original: Prompt.Prompt,
+    request: ContextManager.Request
+  ) {
+    if (request.prefixChanged !== null || tailed.has(manager)) yield* forgetSent
+    const { prompt, stableLength } = request
+    if (stableLength < prompt.content.length) tailed.add(manager)
+    else tailed.delete(manager)
+    const content = CacheMarks.place(prompt.content, stableLength, original.content)
+    const isSame = content.length === original.content.length &&
+      content.every((each, at) => each === original.content[at])
+    return isSame ? original : content === prompt.content ? prompt : Prompt.fromMessages(content)
+  })
 
   const prepare = Effect.fnUntraced(function*(given: CallOptions) {
-    const prompt = Prompt.make(given.prompt)
     const manager = yield* ContextManager.Current
-    if (manager === undefined) return undefined
+    if (manager === undefined || manager === (yield* Within)) return undefined
+    const original = Prompt.make(given.prompt)
     const overhead = priceOfTools(given.toolkit)
-    const call: ContextManager.Call = { ...yield* routeOf(windowOf), ...(overhead === 0 ? undefined : { overhead }) }
-    const prepared: Prepared = { prompt: yield* viewOf(manager, prompt, call), manager, call }
+    const runtimeContext = yield* RuntimeContext.Current
+    const call: ContextManager.Call = {
+      ...routeOf(names.model === undefined ? yield* namesInContext : names, windowOf),
+      ...(overhead === 0 ? undefined : { overhead }),
+      ...(runtimeContext === undefined ? undefined : { runtimeContext })
+    }
+    const request = yield* requestOf(manager, original, call)
+    const prepared: Prepared = {
+      prompt: yield* sending(manager, original, request),
+      original,
+      request,
+      manager,
+      call
+    }
     return prepared
   })
 
+  const answered = ({ manager, request }: Prepared, usage: Response.Usage) => {
+    refusals.delete(manager)
+    return manager.observe(usage, request)
+  }
+
+  const abandoned = ({ manager, request }: Prepared) => manager.abandon(request)
+
   /** A smaller view after a refusal, or the refusal itself when there were too many or nothing smaller is left. */
-  const smaller = Effect.fnUntraced(function*({ call, manager, prompt }: Prepared, error: AiError.AiError) {
+  const smaller = Effect.fnUntraced(function*(prepared: Prepared, error: AiError.AiError) {
+    const { call, manager, original } = prepared
     const count = refusals.get(manager) ?? 0
-    if (count >= maxOverflowRetries) return yield* error
+    if (count >= maxOverflowRetries) {
+      yield* abandoned(prepared)
+      return yield* error
+    }
     refusals.set(manager, count + 1)
-    const request = yield* manager.recover(refusedOf(error), call).pipe(
+    const request = yield* manager.recover(Overflow.refusedOf(Overflow.textOf(error)), call).pipe(
       Effect.catchTag("ContextCannotFit", (cannot) => refusal(cannot, error))
     )
-    return { manager, call, prompt: yield* sending(prompt, request) }
+    if (runsTools(prepared.prompt)) {
+      // The tool that was approved has run. Sent once more, the request would run it again.
+      yield* manager.abandon(request)
+      return yield* error
+    }
+    const next: Prepared = {
+      manager,
+      call,
+      original,
+      request,
+      prompt: yield* sending(manager, original, request)
+    }
+    return next
   })
-
-  const answered = (manager: Manager, usage: Response.Usage) => {
-    refusals.delete(manager)
-    return manager.observe(usage)
-  }
 
   /** Calls until the provider takes the view. Whatever else fails leaves no request in flight behind. */
   const attempt = <A extends { readonly usage: Response.Usage }, R>(
     prepared: Prepared,
     send: (prompt: Prompt.Prompt) => Effect.Effect<A, unknown, R>
   ): Effect.Effect<A, unknown, R> =>
-    Effect.tap(send(prepared.prompt), (response) => answered(prepared.manager, response.usage)).pipe(
+    Effect.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
+      Effect.tap((response) => answered(prepared, response.usage)),
       Effect.catch((error) =>
         isContextOverflow(error)
           ? Effect.flatMap(smaller(prepared, error), (next) => attempt(next, send))
-          : Effect.andThen(prepared.manager.abandon, Effect.fail(error))
+          : Effect.andThen(abandoned(prepared), Effect.fail(error))
       ),
-      Effect.onInterrupt(() => prepared.manager.abandon)
+      Effect.onInterrupt(() => abandoned(prepared))
     )
 
   const once = (method: "generateText" | "generateObject") => (given: CallOptions) =>
@@ -234,7 +329,7 @@ export const decorate = (inner: LanguageModel.LanguageModel, options: Options = 
     let usage: Response.Usage | undefined
     let isRetried = false
     // Arrays as they come: a tap would split them into single parts.
-    return send(prepared.prompt).pipe(
+    return Stream.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
       Stream.mapArray((parts) => {
         for (const part of parts) {
           isEmitting ||= part.type !== "response-metadata"
@@ -250,7 +345,7 @@ export const decorate = (inner: LanguageModel.LanguageModel, options: Options = 
       }),
       Stream.ensuring(Effect.suspend(() => {
         if (isRetried) return Effect.void
-        return usage === undefined ? prepared.manager.abandon : answered(prepared.manager, usage)
+        return usage === undefined ? abandoned(prepared) : answered(prepared, usage)
       }))
     )
   }
@@ -287,7 +382,12 @@ export const layer = (
 ): Layer.Layer<LanguageModel.LanguageModel, never, LanguageModel.LanguageModel> =>
   Layer.effect(
     LanguageModel.LanguageModel,
-    Effect.map(LanguageModel.LanguageModel, (inner) => decorate(inner, options))
+    // The names beside the model are its own; those in the context of a call may be of another one.
+    Effect.zipWith(
+      LanguageModel.LanguageModel,
+      namesInContext,
+      (inner, names) => decorateNamed(inner, options ?? {}, names)
+    )
   )
 
 /**

@@ -142,6 +142,14 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
 })
 
 /**
+ * A pass failed, and the last good view was sent in the place of what it would have made: `error` is the tag of the error.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PassFailed = Schema.TaggedStruct("PassFailed", { error: Schema.String, reason: Schema.String })
+
+/**
  * The budget of a request is another one than before, or comes from somewhere else; in tokens.
  *
  * @category models
@@ -358,6 +366,7 @@ export const CompactionEvent = Schema.Union([
   OverheadAboveTarget,
   PassRefused,
   PassOverridden,
+  PassFailed,
   CompactionPowerless,
   MessagesAboveAim,
   TranscriptRepaired,

@@ -33,6 +33,7 @@ import * as Effect from "effect/Effect"
 import { pipe } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as PubSub from "effect/PubSub"
 import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -61,11 +62,13 @@ import type * as Overflow from "./Overflow.ts"
 import * as Reasoning from "./Reasoning.ts"
 import * as Receipt from "./Receipt.ts"
 import * as Rung from "./Rung.ts"
+import * as RuntimeContext from "./RuntimeContext.ts"
 import * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
 import * as Stage from "./Stage.ts"
 import * as Summarizer from "./Summarizer.ts"
 import * as Tail from "./Tail.ts"
+import * as Telemetry from "./Telemetry.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
@@ -104,6 +107,7 @@ export interface Request {
  * - `window`, `maxOutput`: of the model of this call, in tokens, in place of those in the settings.
  * - `overhead`: what of the request is not in the prompt, such as the definitions of tools, in tokens.
  * - `route`: the provider and the model; a reading of another route is no anchor.
+ * - `runtimeContext`: what the app knows now, see `RuntimeContext`.
  *
  * @category models
  * @since 0.1.0
@@ -114,6 +118,7 @@ export interface Call {
   readonly maxOutput?: number
   readonly overhead?: number
   readonly route?: string
+  readonly runtimeContext?: RuntimeContext.Input
 }
 
 /**
@@ -247,7 +252,7 @@ const Saved = Schema.toCodecJson(Schema.Struct({
   version: Schema.Literal(1),
   messages: Schema.Array(Schema.Struct({
     message: Prompt.Message,
-    origin: Schema.Literals(["caller", "library"])
+    origin: Schema.Literals(["caller", "library", "runtime"])
   })),
   decisions: Schema.Array(Decision.Decision),
   asked: Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite })),
@@ -295,11 +300,18 @@ export interface ContextManager<out E = never> {
   readonly sync: (prompt: Prompt.Prompt, call?: Call) => Effect.Effect<Request, E>
   /**
    * What the provider billed for the last request. Only usage of this conversation's own requests counts: a title, a
-   * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale.
+   * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale. Where
+   * requests overlap, `request` is the one that was billed: of another than the last nothing is taken.
    */
-  readonly observe: (usage: { readonly inputTokens: TokenMeter.Usage }) => Effect.Effect<void>
-  /** The last request came to nothing: it failed or was interrupted, and no usage is going to answer it. */
-  readonly abandon: Effect.Effect<void>
+  readonly observe: (
+    usage: { readonly inputTokens: TokenMeter.Usage },
+    request?: Request
+  ) => Effect.Effect<void>
+  /**
+   * The last request came to nothing: it failed or was interrupted, and no usage is going to answer it. Nothing of it
+   * counts as sent: a notice is due again. Where requests overlap, `request` is the one that came to nothing.
+   */
+  readonly abandon: (request?: Request) => Effect.Effect<void>
   /**
    * Compacts now, whatever the count: with a summary where the settings have them, else by pruning and the ladder. `None`
    * when there is nothing useful to do. Turns go on meanwhile; the next request carries what was done.
@@ -309,9 +321,9 @@ export interface ContextManager<out E = never> {
   ) => Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError>
   /**
    * The view under the decisions taken so far: whatever the count, nothing is decided and nothing fails. For a caller that
-   * would rather send the last good view than none.
+   * would rather send the last good view than none; `failure`, what the pass failed with, is published.
    */
-  readonly undecided: (call?: Call) => Effect.Effect<Request>
+  readonly undecided: (call?: Call, failure?: unknown) => Effect.Effect<Request>
   /**
    * A smaller view, after the provider refused the last request because it does not fit. Neither threshold nor gate nor
    * clear floor stands before it. The maximum that the provider named caps every budget from now on.
@@ -407,6 +419,15 @@ export interface Options<out E, out R> {
   readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
 }
 
+/** A request that is not answered yet: how it was sent, and what holds again when it comes to nothing. */
+interface Dispatched {
+  readonly before: { readonly tail: Tail.Memory; readonly sent: number; readonly live: Live.Sent }
+  readonly tail: Tail.Memory
+  readonly sending: Live.Sending
+  readonly counted: TokenMeter.Counted
+  readonly isAbandoned: boolean
+}
+
 /** A view that is tried after an overflow is at most this share of what was refused, or of the maximum that was named. */
 const recoverShare = 0.8
 
@@ -443,6 +464,9 @@ export const make = Effect.fnUntraced(function*<
   let spills = Spills.make()
   /** What the last request returned; a session that was restored does not hold it. */
   let returned: Request | undefined
+  /** The request that was made last; what it was sent as, and what held before it, until it is answered. */
+  let last: Request | undefined
+  let dispatched: Dispatched | undefined
   let isCompacting = false
 
   const changed = SubscriptionRef.update(changes, (n) => n + 1)
@@ -450,7 +474,7 @@ export const make = Effect.fnUntraced(function*<
   const publish = (event: CompactionEvent.CompactionEvent) => {
     if (event._tag === "CompactionSkipped") state.lastSkip = event
     if (event._tag === "Infeasible") state.lastInfeasible = event
-    return Effect.asVoid(PubSub.publish(hub, event))
+    return Effect.andThen(Telemetry.record(event), Effect.asVoid(PubSub.publish(hub, event)))
   }
 
   const summaries = settings.summary === undefined || summarizer === undefined
@@ -612,16 +636,46 @@ export const make = Effect.fnUntraced(function*<
   const absorbedBy = (decisions: ReadonlyArray<Decision.Decision>): ReadonlyArray<Decision.Absorb> =>
     decisions.filter((decision) => decision._tag === "Absorb")
 
+  /** The runtime context that a view under the decisions taken so far lacks. */
+  const lacking = Effect.fnUntraced(function*({ runtimeContext }: Call) {
+    // Nothing may stand between a call and its results, nor behind a turn that the provider is going to continue.
+    if (runtimeContext === undefined || Tail.hasOpenCalls(state.transcript)) return undefined
+    const current = typeof runtimeContext === "string" ? runtimeContext : yield* runtimeContext
+    return RuntimeContext.project(state, current)
+  })
+
+  /** Sends what came to nothing once more, as it was. */
+  const dispatchAgain = (call: Call): Request["prefixChanged"] => {
+    if (dispatched === undefined || returned === undefined || !dispatched.isAbandoned) return null
+    dispatched = { ...dispatched, isAbandoned: false }
+    state.tail = dispatched.tail
+    state.sent = state.memory.generation
+    Live.send(state.live, dispatched.sending)
+    const { entries, generation, price } = dispatched.counted
+    state.meter = TokenMeter.dispatch(state.meter, { ...Session.countedOf(state, call), price, entries, generation })
+    return returned.prefixChanged
+  }
+
+  /** Takes back what a request left behind that came to nothing. */
+  const takeBack = () => {
+    if (dispatched === undefined || dispatched.isAbandoned) return
+    dispatched = { ...dispatched, isAbandoned: true }
+    state.tail = dispatched.before.tail
+    state.sent = dispatched.before.sent
+    Live.putBack(state.live, dispatched.before.live)
+  }
+
   /** Builds a request; undecided, it is the view under the decisions taken so far, and cannot fail. */
   const buildWith = <E2, R2>(decide: Stage.Stage<E2, R2>) =>
     Effect.fnUntraced(function*(call: Call) {
       const budget = budgetFor(call)
       const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
       const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
+        && (yield* lacking(call)) === undefined
       const unwritten = [...spills.pending.keys()]
       if (isRepeated && returned !== undefined) {
         yield* Spills.write(spills, store, unwritten, () => Effect.void)
-        return { ...returned, prefixChanged: null, events: [] }
+        return last = { ...returned, prefixChanged: dispatchAgain(call), events: [] }
       }
       const events: Array<CompactionEvent.CompactionEvent> = []
       const tell = (event: CompactionEvent.CompactionEvent) => {
@@ -660,10 +714,18 @@ export const make = Effect.fnUntraced(function*<
       if (boundary !== undefined) {
         // What was appended in the pass, a checkpoint, is in the view already.
         Live.update(live)
-        yield* tell(boundary)
-        yield* spill(taken, tell)
+        yield* Effect.andThen(tell(boundary), spill(taken, tell)).pipe(Telemetry.span(boundary))
         sending = Live.prepare(live)
       }
+      let { price } = after.view
+      const context = yield* lacking(call)
+      if (context !== undefined) {
+        Transcript.append(state.transcript, context, "runtime")
+        price += state.transcript.entries.at(-1)!.price
+        Live.update(live)
+        sending = Live.prepare(live)
+      }
+      const unsent: Dispatched["before"] = { tail: state.tail, sent: state.sent, live: Live.sentOf(live) }
       // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
       const isBoundary = state.memory.generation !== state.sent
       state.sent = state.memory.generation
@@ -673,7 +735,7 @@ export const make = Effect.fnUntraced(function*<
       if (change !== undefined && prefixChanged !== null) {
         yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: change.seq })
       }
-      const price = after.view.price + sending.added
+      price += sending.added
       const tail = Tail.make(state.tail, {
         transcript: state.transcript,
         settings,
@@ -688,6 +750,7 @@ export const make = Effect.fnUntraced(function*<
       const sent = { ...Session.countedOf(state, call), price: price + tail.price }
       const count = TokenMeter.read(state.meter, settings.meter, sent)
       state.meter = TokenMeter.dispatch(state.meter, sent)
+      dispatched = { before: unsent, tail: tail.memory, sending, counted: sent, isAbandoned: false }
       state.reading = reading
       state.budget = budget
       if (summaries !== undefined && !isRepeated) {
@@ -725,6 +788,7 @@ export const make = Effect.fnUntraced(function*<
       }
       state.asked = { entries: state.transcript.entries.length, limit: budget.limit }
       returned = request
+      last = request
       yield* changed
       return request
     })
@@ -733,10 +797,18 @@ export const make = Effect.fnUntraced(function*<
   const build = (call: Call) => Effect.provideContext(decided(call), context)
   const undecided = buildWith(Effect.succeed)
 
+  const tellFailed = (failure: unknown) =>
+    failure === undefined ? Effect.void : publish({
+      _tag: "PassFailed",
+      error: Predicate.hasProperty(failure, "_tag") ? String(failure._tag) : "unknown",
+      reason: failure instanceof Error ? failure.message : String(failure)
+    })
+
   /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
   const become = Effect.fnUntraced(function*(next: Session.State, pace: Summaries.Pace) {
     state = next
     returned = undefined
+    dispatched = undefined
     if (summaries !== undefined) yield* Summaries.clear(summaries, pace)
     yield* changed
   })
@@ -748,7 +820,7 @@ export const make = Effect.fnUntraced(function*<
     let known = 0
     let at = 0
     for (; at < messages.length; at++) {
-      if (origins[at] === "library") continue
+      if (origins[at] !== "caller") continue
       if (known >= incoming.length || !sameMessage(messages[at]!, incoming[known]!)) break
       known++
     }
@@ -779,13 +851,14 @@ export const make = Effect.fnUntraced(function*<
   })
 
   /** Commits what a person asked for, as a boundary of its own; the next request carries it. */
-  const commitManual = Effect.fnUntraced(function*(given: Stage.Pass, after: Stage.Pass) {
+  const commitManual = Effect.fnUntraced(function*(given: Stage.Pass, made: Stage.Pass) {
+    const after = yield* Reasoning.strip(() => Effect.succeed(made))(given)
     const boundary = Session.commit(state, given.before, after)
     if (boundary === undefined) return
     state.asked = null
     Live.update(state.live)
-    yield* publish(boundary)
-    yield* spill(state.decisions.slice(given.before.decisions.length), publish)
+    const taken = state.decisions.slice(given.before.decisions.length)
+    yield* Effect.andThen(publish(boundary), spill(taken, publish)).pipe(Telemetry.span(boundary))
     yield* changed
   })
 
@@ -850,7 +923,10 @@ export const make = Effect.fnUntraced(function*<
     const refusedPrice = returned === undefined || state.meter.inFlight === null
       ? Live.priceOf(state.live)
       : state.meter.inFlight.price
-    if (refused.tokens !== undefined) state.meter = TokenMeter.observe(state.meter, { total: refused.tokens })
+    state.meter = refused.tokens === undefined
+      ? TokenMeter.abandon(state.meter)
+      : TokenMeter.observe(state.meter, { total: refused.tokens })
+    takeBack()
     if (refused.maximum !== undefined) {
       state.maximum = refused.maximum
       state.maximumRoute = call.route ?? ""
@@ -920,15 +996,21 @@ export const make = Effect.fnUntraced(function*<
     request: locked(Effect.suspend(() => build({}))),
     requestWith: (call) => locked(Effect.suspend(() => build(call))),
     sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
-    observe: ({ inputTokens }) =>
+    observe: ({ inputTokens }, request) =>
       locked(Effect.sync(() => {
+        if (request !== undefined && request !== last) return
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
+        dispatched = undefined
       })),
-    abandon: locked(Effect.sync(() => {
-      state.meter = TokenMeter.abandon(state.meter)
-    })),
-    undecided: (call = {}) => locked(Effect.suspend(() => undecided(call))),
+    abandon: (request) =>
+      locked(Effect.sync(() => {
+        if (request !== undefined && request !== last) return
+        state.meter = TokenMeter.abandon(state.meter)
+        takeBack()
+      })),
+    undecided: (call = {}, failure) =>
+      locked(Effect.andThen(tellFailed(failure), Effect.suspend(() => undecided(call)))),
     recover: (refused, call = {}) => locked(Effect.suspend(() => recover(refused, call))),
     compactNow,
     resumeSummaries: Effect.suspend(() => {

@@ -101,8 +101,12 @@ const repeated = (text: string): string =>
   "The last message of the user once more, because the conversation before it was compacted. It is a repeat, not a new "
   + `request:\n\n${text}`
 
-/** Whether a call of the last assistant entry has no result yet: nothing may stand between a call and its results. */
-const hasOpenCalls = (transcript: Transcript.Transcript): boolean => {
+/**
+ * Whether a call of the last assistant entry has no result yet: nothing may stand between a call and its results.
+ *
+ * @internal
+ */
+export const hasOpenCalls = (transcript: Transcript.Transcript): boolean => {
   const last = transcript.entries[transcript.lastActor]
   return last !== undefined && (Transcript.isOpen(transcript, last.seq) || isPaused(last.message))
 }

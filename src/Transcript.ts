@@ -31,12 +31,13 @@ export interface Call {
 }
 
 /**
- * Who put an entry here: the caller, or this library (a checkpoint).
+ * Who put an entry here: the caller, or this library: a checkpoint, which stands where a decision puts it, or a runtime
+ * context, which stands where it came.
  *
  * @category models
  * @since 0.1.0
  */
-export type Origin = "caller" | "library"
+export type Origin = "caller" | "library" | "runtime"
 
 /**
  * One entry.
@@ -134,6 +135,8 @@ export interface Transcript {
   /** The seq of the last entry of the assistant or of a human, and of the last of a human; −1 when there is none. */
   readonly lastActor: number
   readonly lastHuman: number
+  /** The seq of the newest runtime context; −1 when there is none. */
+  readonly lastRuntime: number
   /**
    * Whether an entry of the assistant holds a part that belongs to another message or to nothing: a call that the
    * provider ran without its result beside it, such a result without its call, an approval request without its call.
@@ -153,6 +156,7 @@ interface Writable extends Transcript {
   conversation: number
   lastActor: number
   lastHuman: number
+  lastRuntime: number
   isLoose: boolean
 }
 
@@ -175,6 +179,7 @@ export const make = (priceOf: PriceOf): Transcript => {
     conversation: 0,
     lastActor: -1,
     lastHuman: -1,
+    lastRuntime: -1,
     isLoose: false
   }
   return self
@@ -284,6 +289,7 @@ const add = (
   if (role !== "system") self.conversation++
   if (role === "assistant" || human) self.lastActor = seq
   if (human) self.lastHuman = seq
+  if (input.origin === "runtime") self.lastRuntime = seq
 }
 
 /**

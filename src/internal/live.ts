@@ -333,6 +333,23 @@ export const inherit = (self: Live, from: Live): void => {
   self.sentHead = from.sentHead
 }
 
+/** What was sent last, to be put back when what is sent next comes to nothing. */
+export type Sent = Pick<Live, "sent" | "sentHead" | "opened" | "sentSeqOf" | "sentEntries">
+
+export const sentOf = ({ opened, sent, sentEntries, sentHead, sentSeqOf }: Live): Sent => ({
+  opened,
+  sent,
+  sentEntries,
+  sentHead,
+  sentSeqOf
+})
+
+/** Puts back what was sent before; how far the next view is the same is found out anew. */
+export const putBack = (self: Live, sent: Sent): void => {
+  Object.assign(self, sent)
+  self.sure = 0
+}
+
 /** The newest human message as it stands in the view, and whether nothing stands behind it. */
 export const lastHumanOf = (
   self: Live
@@ -343,7 +360,9 @@ export const lastHumanOf = (
   const lastHuman = alterations === undefined
     ? self.transcript.items[seq]!
     : Alter.item(self.transcript, entries[seq]!, alterations)
-  return { lastHuman, isLast: self.region.at(-1)?.seq === seq }
+  // A runtime context behind it says nothing that would take the human message out of sight.
+  const last = self.region.findLast((item) => item.entry?.origin !== "runtime")
+  return { lastHuman, isLast: last?.seq === seq }
 }
 
 /**
