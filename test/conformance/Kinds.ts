@@ -4,6 +4,7 @@ import * as Ladder from "./Ladder.ts"
 import * as Meter from "./Meter.ts"
 import * as Prune from "./Prune.ts"
 import * as Surface from "./Surface.ts"
+import * as Transaction from "./Transaction.ts"
 
 /** Every kind of case file there is. */
 export const all: ReadonlyArray<Kind> = [
@@ -12,7 +13,8 @@ export const all: ReadonlyArray<Kind> = [
   Prune.kind,
   Surface.pairing,
   Surface.region,
-  Surface.fold
+  Surface.fold,
+  Transaction.kind
 ]
 
 /** Runs the cases of a file, one of a kind or several under keys of their own; none when no kind knows it. */
