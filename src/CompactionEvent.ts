@@ -112,7 +112,7 @@ export const TranscriptDiverged = Schema.TaggedStruct("TranscriptDiverged", {
 
 /**
  * What the meters say about a request, before it is decided whether to compact; see `TokenMeter.Reading`. Published on
- * every request but the same one again.
+ * every request but the same one again. Counts are of the view; `overhead` is what comes to it, in tokens.
  *
  * @category models
  * @since 0.1.0
@@ -135,6 +135,7 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
     cacheWrite: Schema.Natural
   })),
   stale: Schema.Boolean,
+  overhead: Schema.Natural,
   refusals: Schema.Natural,
   overrides: Schema.Natural,
   budget: Schema.Int,

@@ -13,7 +13,7 @@
  * | `estimate` | the price of the view | estimated |
  * | `actual` | what the provider billed for the last request | usage |
  * | `hybrid` | that, plus what the view has gained in price since that request was sent (or less what it lost) | usage |
- * | `calibrated` | the price times a moving average of billed over priced | usage |
+ * | `calibrated` | the price times a moving average of billed over priced, without the overhead | usage |
  *
  * Each falls back to the price, kind `estimated`, while it has nothing better. `actual` is late by one call and, like
  * `hybrid`, says nothing about the size of a smaller view: it anchors the gate, and the amount is sized in prices.
@@ -101,8 +101,9 @@ const Sent = Schema.Struct({
 })
 
 /**
- * What a meter remembers: the request in flight, the last reading with the request it answers, the ratio of billed to
- * priced, and what the cache did so far. Plain data, part of an exported session.
+ * What a meter remembers: the request in flight, the last reading with the request it answers, what was billed of the
+ * first one beyond its price (the system prompt and the tools that are not in the view), the ratio of the rest of each
+ * bill to its price, and what the cache did so far. Plain data, part of an exported session.
  *
  * @category models
  * @since 0.1.0
@@ -110,6 +111,7 @@ const Sent = Schema.Struct({
 export const State = Schema.Struct({
   inFlight: Schema.NullOr(Sent),
   anchor: Schema.NullOr(Schema.Struct({ used: Schema.Natural, sent: Sent })),
+  overhead: Schema.NullOr(Schema.Natural),
   ratio: Schema.NullOr(Schema.Finite),
   stale: Schema.Boolean,
   readings: Schema.Natural,
@@ -136,6 +138,7 @@ export type State = typeof State.Type
 export const empty: State = {
   inFlight: null,
   anchor: null,
+  overhead: null,
   ratio: null,
   stale: false,
   readings: 0,
@@ -144,7 +147,8 @@ export const empty: State = {
 
 /**
  * The view that is counted: its price, its entries, what surrounds it (`null` when nothing is known of that yet), and
- * the generation of its prefix.
+ * the generation of its prefix. `overhead` is what a bill holds beyond the view, in tokens; it comes off every count that
+ * is made from bills, as it comes off the budget.
  *
  * @category models
  * @since 0.1.0
@@ -154,6 +158,7 @@ export interface Counted {
   readonly entries: number
   readonly generation: number
   readonly envelope: Envelope | null
+  readonly overhead?: number
 }
 
 /**
@@ -242,10 +247,16 @@ export const observe = (self: State, usage: Usage): State => {
   const used = usedOf(usage)
   const sent = self.inFlight
   if (used === undefined || sent === null) return { ...self, inFlight: null, stale: true }
+  const priced = sent.envelopePrice + sent.price
+  // The first bill in the same surroundings is of the shortest view: what it holds beyond the price is mostly what stands
+  // around it. Later ones tell how the estimator errs, which grows with the view.
+  const isKnown = self.overhead !== null && self.anchor?.sent.envelope === sent.envelope
+  const overhead = isKnown ? self.overhead : Math.max(0, used - priced)
   return {
     inFlight: null,
     anchor: { used, sent },
-    ratio: ratioOf(self.ratio, used, sent.envelopePrice + sent.price),
+    overhead,
+    ratio: ratioOf(self.ratio, used - overhead, priced),
     stale: false,
     readings: self.readings + 1,
     cache: addCache(self.cache, usage)
@@ -300,14 +311,18 @@ const believed = (self: State, envelope: Envelope | null) => {
  */
 export const read = (self: State, mode: Mode, counted: Counted): Reading => {
   const { anchor, cache, ratio, readings, stale } = self
-  const { envelope, generation, price } = counted
+  const { envelope, generation, overhead = 0, price } = counted
   const estimated = (envelope?.price ?? 0) + price
   const stand = believed(self, envelope)
   const delta = stand === undefined ? 0 : price - stand.sent.price
-  const hybrid = stand === undefined ? estimated : Math.max(0, stand.used + delta)
+  const hybrid = stand === undefined ? estimated : Math.max(0, stand.used + delta - overhead)
   // A bill older than the last boundary is about a view that is gone: it must not trigger the next boundary.
-  const actual = anchor !== null && anchor.sent.generation === generation ? anchor.used : null
-  const calibrated = ratio === null ? null : Math.ceil(estimated * ratio)
+  const actual = anchor !== null && anchor.sent.generation === generation
+    ? Math.max(0, anchor.used - overhead)
+    : null
+  const calibrated = ratio === null
+    ? null
+    : Math.max(0, Math.ceil(estimated * ratio) + (self.overhead ?? 0) - overhead)
   const unanchored: TokenCount = { tokens: estimated, kind: envelope === null && price === 0 ? "none" : "estimated" }
   const counts: Record<Mode, TokenCount> = {
     estimate: unanchored,

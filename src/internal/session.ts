@@ -211,6 +211,7 @@ export const counting = (
     _tag: "TokenCounted",
     ...rest,
     used: tokens,
+    overhead: budget.overhead,
     refusals: memory.refusals,
     overrides: memory.estimateOverrides + memory.rejectedOverrides,
     budget: budget.limit
