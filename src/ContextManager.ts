@@ -40,6 +40,7 @@ import type * as Stream from "effect/Stream"
 import type * as Budget from "./Budget.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import type * as CompactionEvent from "./CompactionEvent.ts"
+import { ContextCannotFit } from "./ContextCannotFit.ts"
 import type * as Decision from "./Decision.ts"
 import * as Gate from "./Gate.ts"
 import * as Guard from "./Guard.ts"
@@ -54,6 +55,7 @@ import * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
 import type * as Summarizer from "./Summarizer.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
+import { CompactionBusy, SurfaceChanged } from "./Transaction.ts"
 import type * as View from "./View.ts"
 import type * as Wire from "./Wire.ts"
 
@@ -177,7 +179,7 @@ export {
    * @since 0.1.0
    */
   SurfaceChanged
-} from "./Transaction.ts"
+}
 
 export {
   /**
@@ -187,7 +189,7 @@ export {
    * @since 0.1.0
    */
   ContextCannotFit
-} from "./ContextCannotFit.ts"
+}
 
 /**
  * Why compacting by hand came to nothing.

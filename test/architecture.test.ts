@@ -32,6 +32,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
     name: "session",
     files: [
       "ContextManager",
+      "ContextCannotFit",
       "Summarizer",
       "SessionLog",
       "SessionStore",

@@ -1,0 +1,735 @@
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as PubSub from "effect/PubSub"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import * as Budget from "../Budget.ts"
+import * as Checkpoint from "../Checkpoint.ts"
+import * as CompactionEvent from "../CompactionEvent.ts"
+import { ContextCannotFit } from "../ContextCannotFit.ts"
+import type {
+  Call,
+  CompactionReport,
+  ContextManager,
+  ManualCompactionError,
+  ManualOptions,
+  Options,
+  Request,
+  Status
+} from "../ContextManager.ts"
+import * as Decision from "../Decision.ts"
+import * as Estimator from "../Estimator.ts"
+import * as Guard from "../Guard.ts"
+import * as Ladder from "../Ladder.ts"
+import type * as Overflow from "../Overflow.ts"
+import * as Reasoning from "../Reasoning.ts"
+import * as Receipt from "../Receipt.ts"
+import * as Rung from "../Rung.ts"
+import * as RuntimeContext from "../RuntimeContext.ts"
+import * as Settings from "../Settings.ts"
+import * as SpillStore from "../SpillStore.ts"
+import * as Stage from "../Stage.ts"
+import * as Summarizer from "../Summarizer.ts"
+import * as Tail from "../Tail.ts"
+import * as Telemetry from "../Telemetry.ts"
+import * as TokenMeter from "../TokenMeter.ts"
+import { CompactionBusy, SurfaceChanged } from "../Transaction.ts"
+import * as Transcript from "../Transcript.ts"
+import * as View from "../View.ts"
+import * as Wire from "../Wire.ts"
+import * as Ingress from "./ingress.ts"
+import * as Live from "./live.ts"
+import * as Refire from "./refire.ts"
+import { sameMessage } from "./sameMessage.ts"
+import * as Session from "./session.ts"
+import * as Spills from "./spills.ts"
+import * as Summaries from "./summaries.ts"
+import type * as Summarise from "./summarise.ts"
+
+/** A session as JSON. */
+export const Saved = Schema.toCodecJson(Schema.Struct({
+  version: Schema.Literal(1),
+  messages: Schema.Array(Schema.Struct({
+    message: Prompt.Message,
+    origin: Schema.Literals(["caller", "library", "runtime"])
+  })),
+  decisions: Schema.Array(Decision.Decision),
+  asked: Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite })),
+  maximum: Schema.NullOr(Schema.Natural),
+  maximumRoute: Schema.String,
+  memory: Stage.PassMemory,
+  meter: TokenMeter.State,
+  tail: Tail.Memory,
+  summaries: Schema.NullOr(Schema.Struct({
+    pace: Summaries.Pace,
+    ready: Schema.NullOr(Schema.Struct({
+      checkpoint: Schema.Natural,
+      seqs: Schema.Array(Schema.Natural),
+      inPlace: Schema.Boolean
+    }))
+  }))
+}))
+
+/** A request that is not answered yet: how it was sent, and what holds again when it comes to nothing. */
+interface Dispatched {
+  readonly before: { readonly tail: Tail.Memory; readonly sent: number; readonly live: Live.Sent }
+  readonly tail: Tail.Memory
+  readonly sending: Live.Sending
+  readonly counted: TokenMeter.Counted
+  readonly isAbandoned: boolean
+}
+
+/** A view that is tried after an overflow is at most this share of what was refused, or of the maximum that was named. */
+const recoverShare = 0.8
+
+/** Makes the manager of one conversation. */
+export const make = Effect.fnUntraced(function*<E, R>(
+  options: Options<E, R>,
+  stage: Stage.Stage<E, R>
+): Effect.fn.Return<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> {
+  const context = yield* Effect.context<R>()
+  const estimator = yield* Estimator.Estimator
+  const store = yield* SpillStore.SpillStore
+  const summarizer = yield* Summarizer.Summarizer
+  const locate = SpillStore.locateIn(store)
+  const settings = yield* Settings.decode(options.settings ?? {})
+  const rules = options.wire ?? Wire.all
+  const lock = yield* Semaphore.make(1)
+  const hub = yield* Effect.acquireRelease(
+    PubSub.sliding<CompactionEvent.CompactionEvent>(1_024),
+    PubSub.shutdown
+  )
+  const changes = yield* SubscriptionRef.make(0)
+  let state: Session.State = Session.fresh(Transcript.make(estimator.price), rules)
+  let spills = Spills.make()
+  /** What the last request returned; a session that was restored does not hold it. */
+  let returned: Request | undefined
+  /** The request that was made last; what it was sent as, and what held before it, until it is answered. */
+  let last: Request | undefined
+  let dispatched: Dispatched | undefined
+  let isCompacting = false
+
+  const changed = SubscriptionRef.update(changes, (n) => n + 1)
+
+  const publish = (event: CompactionEvent.CompactionEvent) => {
+    if (event._tag === "CompactionSkipped") state.lastSkip = event
+    if (event._tag === "Infeasible") state.lastInfeasible = event
+    return Effect.andThen(Telemetry.record(event), Effect.asVoid(PubSub.publish(hub, event)))
+  }
+
+  const summaries = settings.summary === undefined || summarizer === undefined
+    ? undefined
+    : yield* Summaries.make(
+      summarizer,
+      settings.summary,
+      (event) => Effect.andThen(publish(event), changed),
+      options.summaryRetry
+    )
+  if (settings.summary !== undefined && summarizer === undefined) {
+    yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
+  }
+
+  /** Cuts what is too large of the results that came in from an entry on. Nothing of them was sent, so it is no boundary. */
+  const capFrom = (from: number): ReadonlyArray<Ingress.Capped> => {
+    const capped = Ingress.capsOf(settings, state.transcript, state.index, locate, from)
+    if (capped.length === 0) return capped
+    const decisions = capped.map(({ decision }) => decision)
+    state.decisions = [...state.decisions, ...decisions]
+    Decision.addTo(state.index, decisions)
+    return capped
+  }
+
+  const tellCapped = Effect.fnUntraced(function*(capped: ReadonlyArray<Ingress.Capped>) {
+    for (const { event } of capped) yield* publish(event)
+    yield* spill(capped.map(({ decision }) => decision), publish)
+  })
+
+  /** Writes the texts that new decisions point at. */
+  const spill = (decisions: ReadonlyArray<Decision.Decision>, tell: typeof publish) =>
+    Spills.write(spills, store, Spills.add(spills, store, state.transcript, state.index, decisions), tell)
+
+  /** Takes in messages. Whatever is to be told or written comes after the last: an interruption leaves none of them out. */
+  const take = Effect.fnUntraced(function*(messages: ReadonlyArray<Prompt.Message>) {
+    const capped: Array<Ingress.Capped> = []
+    for (const message of messages) {
+      const from = state.transcript.entries.length
+      Transcript.append(state.transcript, message)
+      capped.push(...capFrom(from))
+    }
+    yield* tellCapped(capped)
+  })
+
+  /** What of a request is not in the view: what the call says, or what the first bill showed, where a meter reads bills. */
+  const overheadOf = ({ overhead = 0 }: Call): number =>
+    settings.meter === "estimate" ? overhead : Math.max(overhead, state.meter.overhead ?? 0)
+
+  /** The budget of a call. A maximum that the provider named wins over everything that was assumed. */
+  const budgetFor = (call: Call): Budget.Budget => {
+    const { maxOutput = settings.maxOutput, window } = call
+    const resolved = window === undefined ? settings : { ...settings, window, maxOutput }
+    // What one provider refused says nothing about the model of another route.
+    const maximum = state.maximumRoute === (call.route ?? "") ? state.maximum : null
+    return Budget.resolve(resolved, call.budget, overheadOf(call), maximum)
+  }
+
+  /** The pass over the view as it is now. */
+  const passFor = (sending: () => Live.Sending, reading: TokenMeter.Reading, budget: Budget.Budget) => {
+    const { live } = state
+    const before = Session.lazyView(state, Live.priceOf(live))
+    const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
+      ? reading.tokens / before.price
+      : 1
+    const sizes = Budget.inPrices(budget, scale)
+    const made: Stage.Pass = {
+      view: before,
+      before,
+      entries: Live.conversationOf(live),
+      fixed: live.systemPrice + budget.overhead,
+      budget,
+      sizes,
+      scale,
+      count: reading,
+      settings,
+      memory: state.memory,
+      report: Stage.noReport,
+      payload: () => Live.payloadOf(live, sending()),
+      locate,
+      ready: summaries?.ready ?? null,
+      summarise: summaries === undefined || isCompacting || !Summaries.mayAsk(summaries)
+        ? null
+        : summariseIn(summaries, { budget, scale, sizes })
+    }
+    return made
+  }
+
+  /** What a summary of a view is made of, or `undefined` when no span of it is worth one. */
+  const planOf = (
+    view: View.View,
+    { budget, scale }: Pick<Stage.Pass, "budget" | "scale">,
+    span: Checkpoint.SpanOptions,
+    fallback: Summarizer.Fallback | null,
+    focus?: string
+  ): Summarise.Plan | undefined => {
+    // A budget may be well below the window; a request for a summary may fill the window.
+    const window = budget.source === "provider" ? 0 : (settings.window ?? 0) - Settings.windowMargin
+    const room = Math.floor((Math.max(budget.total, window) - budget.overhead) / scale)
+    const found = Checkpoint.span(view, settings, span)
+    if (found === undefined) return undefined
+    const { live } = state
+    const isSent = found.seqs.every((seq) => seq < live.sentEntries)
+    const prefix = fallback ?? (isSent ? Live.sentUpTo(live, new Set(found.seqs)) ?? "prefixChanged" : "notSent")
+    return { view, span: found, prefix, generation: state.memory.generation, limit: budget.limit, room, focus }
+  }
+
+  /** A summary that is begun early takes what will have to go at the trigger, when it is absorbed, not what must go now. */
+  const spanOptions = (self: Summaries.Summaries, sizes: Budget.Sizes, price: number): Checkpoint.SpanOptions => ({
+    aim: Math.min(sizes.target, price - (sizes.trigger - sizes.target)),
+    retain: Math.floor(self.summary.retain * sizes.limit),
+    minimum: Math.floor(self.summary.minSpan * sizes.limit),
+    heedProtection: self.summary.heedProtection,
+    mergeCheckpoints: self.summary.mergeCheckpoints
+  })
+
+  /** Everything that can be spared: what a person asks for, and what an overflow leaves no choice about. */
+  const spanOfAll = (self: Summaries.Summaries, aim: number): Checkpoint.SpanOptions => ({
+    aim,
+    retain: 0,
+    minimum: 0,
+    heedProtection: false,
+    mergeCheckpoints: self.summary.mergeCheckpoints
+  })
+
+  /** Writes a summary while a pass waits. It fails with nothing: what went wrong is published, and the pass goes on. */
+  const summariseIn =
+    (self: Summaries.Summaries, pass: Pick<Stage.Pass, "budget" | "scale" | "sizes">) => (view: View.View) =>
+      Effect.gen(function*() {
+        const isPruned = view.decisions.length > state.decisions.length
+        const plan = planOf(view, pass, spanOptions(self, pass.sizes, view.price), isPruned ? "pruned" : null)
+        if (plan === undefined) return null
+        const made = yield* Summaries.ask(self, plan)
+        return made._tag === "None" ? null : Summaries.enter(self, state.transcript, made.value)
+      })
+
+  /** Whether the summaries of a pass brought it below the trigger: the ladder, which came after them, is not counted. */
+  const isConverged = (given: Stage.Pass, taken: ReadonlyArray<Decision.Decision>): boolean => {
+    const last = taken.findLastIndex((decision) => decision._tag === "Absorb")
+    if (last < 0) return false
+    const view = View.make(state.transcript, [...given.before.decisions, ...taken.slice(0, last + 1)])
+    return Stage.pressureOf({ ...given, view }) < given.sizes.trigger
+  }
+
+  /** Begins a summary beside the session, when it is time for one. It is about what was sent before this request. */
+  const consider = Effect.fnUntraced(function*(
+    self: Summaries.Summaries,
+    after: Stage.Pass,
+    count: TokenMeter.TokenCount,
+    sentBefore: number,
+    prefixChanged: Request["prefixChanged"]
+  ) {
+    const { limit } = after.budget
+    if (isCompacting || !Summaries.isDue(self, count.tokens, limit)) return
+    if (Settings.isGated(settings) && count.kind !== "usage") return
+    const fallback = prefixChanged === null ? null : "prefixChanged"
+    const plan = planOf(after.view, after, spanOptions(self, after.sizes, after.view.price), fallback)
+    if (plan === undefined) return Summaries.foundNone(self, count.tokens, limit)
+    const isSent = plan.span.seqs.every((seq) => seq < sentBefore)
+    yield* Summaries.start(self, isSent ? plan : { ...plan, prefix: "notSent" })
+  })
+
+  /** The checkpoints that new decisions put into the view. */
+  const absorbedBy = (decisions: ReadonlyArray<Decision.Decision>): ReadonlyArray<Decision.Absorb> =>
+    decisions.filter((decision) => decision._tag === "Absorb")
+
+  /** The runtime context that a view under the decisions taken so far lacks. */
+  const lacking = Effect.fnUntraced(function*({ runtimeContext }: Call) {
+    // Nothing may stand between a call and its results, nor behind a turn that the provider is going to continue.
+    if (runtimeContext === undefined || Tail.hasOpenCalls(state.transcript)) return undefined
+    const current = typeof runtimeContext === "string" ? runtimeContext : yield* runtimeContext
+    return RuntimeContext.project(state, current)
+  })
+
+  /** Sends what came to nothing once more, as it was. */
+  const dispatchAgain = (call: Call): Request["prefixChanged"] => {
+    if (dispatched === undefined || returned === undefined || !dispatched.isAbandoned) return null
+    dispatched = { ...dispatched, isAbandoned: false }
+    state.tail = dispatched.tail
+    state.sent = state.memory.generation
+    Live.send(state.live, dispatched.sending)
+    const { entries, generation, price } = dispatched.counted
+    state.meter = TokenMeter.dispatch(state.meter, { ...Session.countedOf(state, call), price, entries, generation })
+    return returned.prefixChanged
+  }
+
+  /** Takes back what a request left behind that came to nothing. */
+  const takeBack = () => {
+    if (dispatched === undefined || dispatched.isAbandoned) return
+    dispatched = { ...dispatched, isAbandoned: true }
+    state.tail = dispatched.before.tail
+    state.sent = dispatched.before.sent
+    Live.putBack(state.live, dispatched.before.live)
+  }
+
+  /** Builds a request; undecided, it is the view under the decisions taken so far, and cannot fail. */
+  const buildWith = <E2, R2>(decide: Stage.Stage<E2, R2>) =>
+    Effect.fnUntraced(function*(call: Call) {
+      const budget = budgetFor(call)
+      const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
+      const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
+        && (yield* lacking(call)) === undefined
+      const unwritten = [...spills.pending.keys()]
+      if (isRepeated && returned !== undefined) {
+        yield* Spills.write(spills, store, unwritten, () => Effect.void)
+        return last = { ...returned, prefixChanged: dispatchAgain(call), events: [] }
+      }
+      const events: Array<CompactionEvent.CompactionEvent> = []
+      const tell = (event: CompactionEvent.CompactionEvent) => {
+        events.push(event)
+        return publish(event)
+      }
+      yield* Spills.write(spills, store, unwritten, tell)
+      if (summaries !== undefined && !isRepeated) Summaries.land(summaries, state.transcript)
+      const { live } = state
+      const repairs = Live.update(live)
+      let sending = Live.prepare(live)
+      const { overhead } = budget
+      const counted = { ...Session.countedOf(state, call), price: Live.priceOf(live) + sending.added, overhead }
+      const reading = TokenMeter.read(state.meter, settings.meter, counted)
+      if (Session.hasRepairs(repairs)) yield* tell({ _tag: "TranscriptRepaired", ...repairs })
+      if (Session.isOtherBudget(state.budget, budget)) yield* tell(Session.resolved(budget))
+      yield* tell(Session.counting(reading, state.memory, budget))
+      const given = passFor(() => sending, reading, budget)
+      if (summaries !== undefined) Summaries.begin(summaries)
+      const after = yield* (isRepeated ? Effect.succeed(given) : decide(given)).pipe(
+        Effect.provideService(CompactionEvent.Publisher, tell),
+        Effect.tapError(() =>
+          Effect.sync(() => {
+            state.memory = events.reduce(Session.remember, state.memory)
+            state.asked = null
+            if (summaries !== undefined) Summaries.gaveUp(summaries)
+          })
+        )
+      )
+      state.asked = null
+      const { before } = given
+      const boundary = Session.commit(state, before, {
+        ...after,
+        memory: events.reduce(Session.remember, after.memory)
+      })
+      const taken = state.decisions.slice(before.decisions.length)
+      if (boundary !== undefined) {
+        // What was appended in the pass, a checkpoint, is in the view already.
+        Live.update(live)
+        yield* Effect.andThen(tell(boundary), spill(taken, tell)).pipe(Telemetry.span(boundary))
+        sending = Live.prepare(live)
+      }
+      let { price } = after.view
+      const context = yield* lacking(call)
+      if (context !== undefined) {
+        Transcript.append(state.transcript, context, "runtime")
+        price += state.transcript.entries.at(-1)!.price
+        Live.update(live)
+        sending = Live.prepare(live)
+      }
+      const unsent: Dispatched["before"] = { tail: state.tail, sent: state.sent, live: Live.sentOf(live) }
+      // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
+      const isBoundary = state.memory.generation !== state.sent
+      state.sent = state.memory.generation
+      const sentBefore = live.sentEntries
+      const change = Live.send(live, sending)
+      const prefixChanged = change === undefined ? null : Session.causeOf(change, isBoundary)
+      if (change !== undefined && prefixChanged !== null) {
+        yield* tell({ _tag: "PrefixChanged", cause: prefixChanged, seq: change.seq })
+      }
+      price += sending.added
+      const tail = Tail.make(state.tail, {
+        transcript: state.transcript,
+        settings,
+        room: budget.total - budget.overhead - price,
+        isBoundary,
+        level: state.memory.level,
+        generation: state.memory.generation,
+        counts: () => Decision.counts(state.index),
+        ...Live.lastHumanOf(live)
+      })
+      state.tail = tail.memory
+      const sent = { ...Session.countedOf(state, call), price: price + tail.price, overhead }
+      const count = TokenMeter.read(state.meter, settings.meter, sent)
+      state.meter = TokenMeter.dispatch(state.meter, sent)
+      dispatched = { before: unsent, tail: tail.memory, sending, counted: sent, isAbandoned: false }
+      state.reading = reading
+      state.budget = budget
+      if (summaries !== undefined && !isRepeated) {
+        const { ready } = summaries
+        const isAbsorbed = absorbedBy(taken).some((decision) => decision.checkpoint === ready?.checkpoint)
+        for (const decision of absorbedBy(taken)) {
+          if (decision.checkpoint !== ready?.checkpoint) {
+            yield* Summaries.absorbed(summaries, decision, count.tokens, state.memory.generation, budget.limit)
+          }
+        }
+        const isStale = ready !== undefined && !isAbsorbed && ready.seqs.some((seq) => state.index.removed.has(seq))
+        // A boundary that had another reason than the count did not try the summary; it waits on.
+        const isUseless = ready !== undefined && boundary !== undefined && !isAbsorbed && !isStale
+          && !Checkpoint.shortens(after.view, ready)
+        yield* Summaries.settle(summaries, {
+          isAbsorbed,
+          isUseless,
+          isStale,
+          count: count.tokens,
+          isConverged: summaries.asked > 0 && isConverged(given, taken),
+          generation: state.memory.generation
+        }, budget.limit)
+        yield* consider(summaries, after, count, sentBefore, prefixChanged)
+      }
+      const request: Request = {
+        // The copy of a long history is what a request below the trigger costs: there is one, not two.
+        prompt: Prompt.fromMessages(
+          tail.messages.length === 0 ? sending.messages : sending.messages.concat(tail.messages)
+        ),
+        stableLength: sending.messages.length,
+        count: { tokens: count.tokens + overhead, kind: count.kind },
+        generation: state.memory.generation,
+        prefixChanged,
+        events
+      }
+      state.asked = { entries: state.transcript.entries.length, limit: budget.limit }
+      returned = request
+      last = request
+      yield* changed
+      return request
+    })
+
+  const decided = buildWith(stage)
+  const build = (call: Call) => Effect.provideContext(decided(call), context)
+  const undecided = buildWith(Effect.succeed)
+
+  const tellFailed = (failure: unknown) =>
+    failure === undefined ? Effect.void : publish({
+      _tag: "PassFailed",
+      error: Predicate.hasProperty(failure, "_tag") ? String(failure._tag) : "unknown",
+      reason: failure instanceof Error ? failure.message : String(failure)
+    })
+
+  /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
+  const become = Effect.fnUntraced(function*(next: Session.State, pace: Summaries.Pace) {
+    state = next
+    returned = undefined
+    dispatched = undefined
+    if (summaries !== undefined) yield* Summaries.clear(summaries, pace)
+    yield* changed
+  })
+
+  /** Takes in a caller's prompt: finds the first message that is not the one seen before, and appends from there. */
+  const reconcile = Effect.fnUntraced(function*(prompt: Prompt.Prompt) {
+    const { messages, origins } = state.transcript
+    const incoming = prompt.content
+    let known = 0
+    let at = 0
+    for (; at < messages.length; at++) {
+      if (origins[at] !== "caller") continue
+      if (known >= incoming.length || !sameMessage(messages[at]!, incoming[known]!)) break
+      known++
+    }
+    if (at < messages.length) {
+      const kept = Transcript.take(state.transcript, at)
+      const length = kept.entries.length
+      const dropped = state.transcript.entries.length - length
+      const decisions = state.decisions.filter((decision) => decision.at <= length)
+      // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
+      const meter = { ...state.meter, anchor: null, inFlight: null }
+      const memory = { ...state.memory, streak: 0, holders: null }
+      const { live, maximum, maximumRoute, tail } = state
+      const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
+      const refire = summaries?.refire ?? Refire.initial
+      yield* become(next, { ...Summaries.initialPace, refire })
+      Live.inherit(state.live, live)
+      yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
+    }
+    yield* take(incoming.slice(known))
+  })
+
+  /** The view as it is now, as a pass that nothing judges: for what a person asks for. */
+  const manualPass = Effect.sync(() => {
+    Live.update(state.live)
+    const sending = Live.prepare(state.live)
+    const budget = budgetFor({})
+    const price = Live.priceOf(state.live) + sending.added
+    const counted = { ...Session.countedOf(state, {}), price, overhead: budget.overhead }
+    return passFor(() => sending, TokenMeter.read(state.meter, settings.meter, counted), budget)
+  })
+
+  /** Commits what a person asked for, as a boundary of its own; the next request carries it. */
+  const commitManual = Effect.fnUntraced(function*(given: Stage.Pass, made: Stage.Pass) {
+    const after = yield* Reasoning.strip(() => Effect.succeed(made))(given)
+    const boundary = Session.commit(state, given.before, after)
+    if (boundary === undefined) return
+    state.asked = null
+    Live.update(state.live)
+    const taken = state.decisions.slice(given.before.decisions.length)
+    yield* Effect.andThen(publish(boundary), spill(taken, publish)).pipe(Telemetry.span(boundary))
+    yield* changed
+  })
+
+  const reportOf = (given: Stage.Pass, after: Stage.Pass, checkpoint: number | null, manual: ManualOptions) =>
+    Option.some<CompactionReport>({
+      entries: given.entries - View.conversation(after.view),
+      tokens: given.before.price - after.view.price,
+      generation: state.memory.generation,
+      checkpoint,
+      commandId: manual.commandId ?? null
+    })
+
+  const compactWithLadder = Effect.fnUntraced(function*(manual: ManualOptions) {
+    const given = yield* manualPass
+    const pruned = yield* Rung.stage(Rung.pruneToolResults())(given)
+    const after = yield* Ladder.climb(Ladder.progressive, pruned, { target: given.sizes.target })
+    if (after.view.price >= given.view.price) return Option.none<CompactionReport>()
+    yield* commitManual(given, after)
+    return reportOf(given, after, null, manual)
+  })
+
+  const compactWithSummary = Effect.fnUntraced(function*(self: Summaries.Summaries, manual: ManualOptions) {
+    const plan = yield* locked(
+      Effect.map(manualPass, (pass) => planOf(pass.view, pass, spanOfAll(self, 0), null, manual.focus))
+    )
+    if (plan === undefined) return Option.none<CompactionReport>()
+    const made = yield* Summaries.now(self, plan)
+    return yield* locked(Effect.gen(function*() {
+      const given = yield* manualPass
+      // Of another transcript, after a reset, the same seqs are other entries.
+      if (plan.view.transcript !== state.transcript || !Checkpoint.holds(given.view, made.span.seqs)) {
+        return yield* new SurfaceChanged({ entries: made.span.seqs.length })
+      }
+      const ready = Summaries.enter(self, state.transcript, made)
+      const after = yield* Stage.guard(Checkpoint.absorb, Guard.shrinks)({ ...given, ready })
+      yield* commitManual(given, after)
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation, given.budget.limit)
+      return reportOf(given, after, ready.checkpoint, manual)
+    }))
+  })
+
+  /** The view of a pass with a checkpoint in the place of everything that can be spared, if one can be written. */
+  const summarised = Effect.fnUntraced(function*(self: Summaries.Summaries, given: Stage.Pass, aim: number) {
+    if (isCompacting || self.isRunning || self.refire.isOpen) return given
+    const fallback = given.view === given.before ? null : "pruned"
+    const plan = planOf(given.view, given, spanOfAll(self, aim), fallback)
+    const made = plan === undefined ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
+    if (made._tag === "None") return given
+    const ready = Summaries.enter(self, state.transcript, made.value)
+    const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
+    if (after.view !== given.view) {
+      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation + 1, given.budget.limit)
+    }
+    return after
+  })
+
+  /**
+   * Makes a smaller view after the provider refused the last one: step by step, each one smaller, until it is well below
+   * what was refused. Nothing stands before it: the refusal is all the evidence there is.
+   */
+  const recover = Effect.fnUntraced(function*(refused: Overflow.Refused, call: Call) {
+    const refusedPrice = returned === undefined || state.meter.inFlight === null
+      ? Live.priceOf(state.live)
+      : state.meter.inFlight.price
+    state.meter = refused.tokens === undefined
+      ? TokenMeter.abandon(state.meter)
+      : TokenMeter.observe(state.meter, { total: refused.tokens })
+    takeBack()
+    if (refused.maximum !== undefined) {
+      state.maximum = refused.maximum
+      state.maximumRoute = call.route ?? ""
+    }
+    const given = yield* manualPass
+    const scale = refused.tokens === undefined || refusedPrice === 0 ? 1 : refused.tokens / refusedPrice
+    const most = Math.min(refusedPrice, refused.maximum === undefined ? Infinity : refused.maximum / scale)
+    const target = Math.floor(most * recoverShare)
+    const isDone = (pass: Stage.Pass) => pass.view.price <= target
+    let after = given
+    const steps: ReadonlyArray<(pass: Stage.Pass) => Effect.Effect<Stage.Pass>> = [
+      Rung.stage(Rung.pruneToolResults({ keepNewest: 0, stopAtTarget: false })),
+      (pass) => summaries === undefined ? Effect.succeed(pass) : summarised(summaries, pass, target),
+      (pass) => Ladder.climb(Ladder.progressive, pass, { target }),
+      (pass) => Ladder.climb(Ladder.make(Rung.fit), pass, { target })
+    ]
+    for (const step of steps) {
+      if (isDone(after)) break
+      const next = yield* step(after)
+      if (next.view.price < after.view.price) after = next
+    }
+    const tooLarge = refused.maximum !== undefined && after.view.price * scale > refused.maximum
+    if (after.view.price >= given.view.price || tooLarge) {
+      return yield* new ContextCannotFit({
+        tokens: Math.ceil(after.view.price * scale),
+        maximum: refused.maximum ?? null,
+        holders: Ladder.holdersOf(after.view)
+      })
+    }
+    yield* commitManual(given, after)
+    return yield* undecided(call)
+  })
+
+  const compactNow = (manual: ManualOptions = {}) =>
+    Effect.suspend((): Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError> => {
+      if (isCompacting || summaries?.isRunning === true) return Effect.fail(new CompactionBusy())
+      isCompacting = true
+      const run = summaries === undefined ? locked(compactWithLadder(manual)) : compactWithSummary(summaries, manual)
+      return Effect.ensuring(
+        run,
+        Effect.sync(() => {
+          isCompacting = false
+        })
+      )
+    })
+
+  const locked = Semaphore.withPermit(lock)
+
+  const status = locked(Effect.sync((): Status => ({
+    entries: state.transcript.entries.length,
+    counts: Decision.counts(state.index),
+    level: state.memory.level,
+    generation: state.memory.generation,
+    streak: state.memory.streak,
+    overrides: state.memory.overrides,
+    refusals: state.memory.refusals,
+    reading: state.reading,
+    budget: state.budget,
+    lastBoundary: state.lastBoundary,
+    lastSkip: state.lastSkip,
+    lastInfeasible: state.lastInfeasible,
+    summary: summaries === undefined ? null : Summaries.phaseOf(summaries)
+  })))
+
+  return {
+    append: (input) => locked(Effect.flatMap(Session.messagesOf(input), take)),
+    request: locked(Effect.suspend(() => build({}))),
+    requestWith: (call) => locked(Effect.suspend(() => build(call))),
+    sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
+    observe: ({ inputTokens }, request) =>
+      locked(Effect.sync(() => {
+        if (request !== undefined && request !== last) return
+        state.meter = TokenMeter.observe(state.meter, inputTokens)
+        state.asked = null
+        dispatched = undefined
+      })),
+    abandon: (request) =>
+      locked(Effect.sync(() => {
+        if (request !== undefined && request !== last) return
+        state.meter = TokenMeter.abandon(state.meter)
+        takeBack()
+      })),
+    undecided: (call = {}, failure) =>
+      locked(Effect.andThen(tellFailed(failure), Effect.suspend(() => undecided(call)))),
+    recover: (refused, call = {}) => locked(Effect.suspend(() => recover(refused, call))),
+    compactNow,
+    resumeSummaries: Effect.suspend(() => {
+      if (summaries === undefined) return Effect.void
+      summaries.refire = { ...summaries.refire, failures: 0, isOpen: false }
+      return changed
+    }),
+    history: locked(Effect.sync(() => Prompt.fromMessages(Session.historyOf(state.transcript)))),
+    view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
+    explain: (seq) => locked(Effect.sync(() => Receipt.of(View.make(state.transcript, state.decisions), seq))),
+    receipts: locked(Effect.sync(() => Receipt.all(View.make(state.transcript, state.decisions)))),
+    export: locked(Effect.suspend(() => {
+      if (summaries?.made !== undefined) {
+        const { length } = state.transcript.entries
+        Summaries.land(summaries, state.transcript)
+        // The checkpoint makes no other request of the one that was asked for last.
+        const isSame = state.asked?.entries === length
+        if (state.asked !== null && isSame) state.asked = { ...state.asked, entries: state.transcript.entries.length }
+      }
+      const { asked, decisions, maximum, maximumRoute, memory, meter, tail, transcript } = state
+      const messages = transcript.messages.map((message, at) => ({
+        message: Session.savable(message),
+        origin: transcript.origins[at]!
+      }))
+      const saved = summaries === undefined
+        ? null
+        : { pace: Summaries.paceOf(summaries), ready: summaries.ready ?? null }
+      return Effect.orDie(
+        Schema.encodeEffect(Saved)({
+          version: 1,
+          messages,
+          decisions,
+          asked,
+          maximum,
+          maximumRoute,
+          memory,
+          meter,
+          tail,
+          summaries: saved
+        })
+      )
+    })),
+    restore: (saved) =>
+      locked(
+        Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) =>
+          Effect.gen(function*() {
+            const transcript = Transcript.make(estimator.price)
+            for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
+            const { asked, decisions, maximum, maximumRoute, memory, meter, tail } = decoded
+            const next = Session.fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
+            const pace = decoded.summaries?.pace ?? Summaries.initialPace
+            yield* become({ ...next, asked, maximum, maximumRoute }, pace)
+            if (summaries !== undefined) summaries.ready = decoded.summaries?.ready ?? undefined
+            spills = Spills.make()
+            Spills.add(spills, store, transcript, state.index, decisions)
+            const capped = capFrom(0)
+            // What was cut only now makes another request than the one that was asked for last.
+            if (capped.length > 0) state.asked = null
+            yield* tellCapped(capped)
+          }))
+      ),
+    reset: locked(Effect.suspend(() => {
+      spills = Spills.make()
+      return become(Session.fresh(Transcript.make(estimator.price), rules), Summaries.initialPace)
+    })),
+    status,
+    statusChanges: Stream.mapEffect(SubscriptionRef.changes(changes), () => status),
+    events: Stream.fromPubSub(hub)
+  }
+})
