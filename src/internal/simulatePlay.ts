@@ -1,5 +1,6 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as ContextManager from "../ContextManager.ts"
@@ -12,13 +13,19 @@ import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 import { sameMessage } from "./sameMessage.ts"
 
-/** An error of a pass, as far as a row names it. */
-export interface Failure {
-  readonly _tag: string
-  readonly message: string
-}
-
-/** What every row of a played session says; see `Replay.Row`. */
+/**
+ * What every row of a played session says. Tokens everywhere but in `request` (from 1), `viewMessages`, `prefixKept` and
+ * `violations`.
+ *
+ * **Details**
+ *
+ * - `count`: what the request occupies, by `kind`. `viewTokens`: the price of the view, which the ladder goes by.
+ * - `infeasible`: also where no event said so, because the same entries held the view before.
+ * - `prefixKept`: the share of the previous request's tokens that this one begins with, message by message; an ephemeral
+ *   tail counts for neither.
+ * - `violations`: of the rules `anthropic` and `openaiChat`, of both together.
+ * - `error`: why nothing was sent; the numbers are then those of the view that would have been.
+ */
 export interface Row {
   readonly request: number
   readonly count: number
@@ -33,7 +40,6 @@ export interface Row {
     readonly removed: number
     readonly truncated: number
     readonly stubbed: number
-    readonly absorbed: number
   } | null
   readonly skipped: {
     readonly freed: number
@@ -89,8 +95,8 @@ export const happened = (events: ContextManager.Request["events"]): Pick<Row, "b
   let skipped: Row["skipped"] = null
   for (const event of events) {
     if (event._tag === "Compacted") {
-      const { absorbed, after, before, freed, level, removed, stubbed, truncated } = event
-      boundary = { level, freed, before, after, removed, truncated, stubbed, absorbed }
+      const { after, before, freed, level, removed, stubbed, truncated } = event
+      boundary = { level, freed, before, after, removed, truncated, stubbed }
     } else if (event._tag === "CompactionSkipped") {
       const { freed, level, required, streak } = event
       skipped = { freed, required, level, streak }
@@ -102,7 +108,17 @@ export const happened = (events: ContextManager.Request["events"]): Pick<Row, "b
 const isSkip = Schema.is(Guard.ClearFloorUnsatisfied)
 const isInfeasible = Schema.is(Ladder.BudgetInfeasible)
 
-const failedRow = (request: number, failure: Failure, { count, view }: Stage.Pass): Row => ({
+/** A rung of one's own may fail with anything; what is no tagged error is shown as it is. */
+const wordsOf = (failure: unknown): NonNullable<Row["error"]> => {
+  const isTagged = Predicate.hasProperty(failure, "_tag") && typeof failure._tag === "string"
+  const isError = Predicate.hasProperty(failure, "message") && typeof failure.message === "string"
+  return {
+    tag: isTagged ? String(failure._tag) : "Error",
+    message: isError ? String(failure.message) : JSON.stringify(failure)
+  }
+}
+
+const failedRow = (request: number, failure: unknown, { count, view }: Stage.Pass): Row => ({
   request,
   count: count.tokens,
   kind: count.kind,
@@ -116,11 +132,11 @@ const failedRow = (request: number, failure: Failure, { count, view }: Stage.Pas
   prefixKept: 1,
   prefixChanged: null,
   violations: 0,
-  error: { tag: failure._tag, message: failure.message }
+  error: wordsOf(failure)
 })
 
 /** Where the requests of a recorded session are: one before each message of the assistant but one that answered nothing. */
-export const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
+const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
   messages.flatMap((message, at) => message.role === "assistant" && at > 0 ? [at] : [])
 
 /**
@@ -128,7 +144,7 @@ export const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArr
  *
  * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
  */
-export const play = Effect.fnUntraced(function*<E extends Failure, R>(
+export const play = Effect.fnUntraced(function*<E, R>(
   messages: ReadonlyArray<Prompt.Message>,
   options: {
     readonly settings?: ContextManager.Options<E, R>["settings"]

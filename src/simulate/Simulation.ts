@@ -91,7 +91,7 @@ export interface World {
  * - `waste`: tokens that were sent before and are billed again as written or fresh.
  * - `boundary`: what the pass did, or `null`; `prefixChanged`: why the prefix is not the one before, also without a
  *   boundary; `prefixKept`: the share of the previous request's tokens that this one begins with.
- * - `decisions`: how many entries are removed, altered or absorbed by now.
+ * - `decisions`: how many entries are removed, altered or absorbed by now; `absorbed`: by a checkpoint, of them.
  * - `summaries`, `summaryCost`: calls of the summariser at or after this request, and what they cost, in dollars.
  * - `retention`: what of the planted facts is in the view; `null` without probes.
  * - `skipped`, `infeasible`, `violations`, `error`: of the clear floor, of the budget, of the wire rules `anthropic` and
@@ -108,6 +108,7 @@ export interface Row extends Play.Row {
   readonly cost: number
   readonly waste: number
   readonly decisions: number
+  readonly absorbed: number
   readonly summaries: number
   readonly summaryCost: number
   readonly retention: Retention.Score | null
@@ -339,7 +340,7 @@ const decisionsOf = (index: Decision.Counts): number => index.removed + index.al
  * @category running
  * @since 0.1.0
  */
-export const run = Effect.fnUntraced(function*<E extends Play.Failure = ContextManager.PassError, R = never>(
+export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R = never>(
   recording: Recording,
   policy: ContextManager.Options<E, R>,
   world: World
@@ -394,6 +395,7 @@ export const run = Effect.fnUntraced(function*<E extends Play.Failure = ContextM
       cost: paid.cost,
       waste: paid.waste,
       decisions: decisionsOf(counts),
+      absorbed: counts.absorbed,
       summaries: billing.calls - summaries,
       summaryCost: billing.summaryCost - summaryCost,
       retention: sent === undefined || checker === undefined ? null : checker.score(sent.prompt.content, at)
@@ -424,7 +426,7 @@ export const run = Effect.fnUntraced(function*<E extends Play.Failure = ContextM
  * @category running
  * @since 0.1.0
  */
-export const compare = <E extends Play.Failure, R>(
+export const compare = <E, R>(
   recording: Recording,
   policies: ReadonlyArray<Named<E, R>>,
   world: World

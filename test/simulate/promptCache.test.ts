@@ -8,6 +8,12 @@ import * as TestClock from "effect/testing/TestClock"
 const user = (text: string) => Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
 const assistant = (...texts: ReadonlyArray<string>) =>
   Prompt.makeMessage("assistant", { content: texts.map((text) => Prompt.makePart("text", { text })) })
+const result = (id: string) =>
+  Prompt.makeMessage("tool", {
+    content: [
+      Prompt.makePart("tool-result", { id, name: "read", isFailure: false, result: id, providerExecuted: false })
+    ]
+  })
 const system = (content: string) => Prompt.makeMessage("system", { content })
 
 type Sent = ReadonlyArray<readonly [Prompt.Message, number]>
@@ -111,6 +117,39 @@ describe("PromptCache", () => {
       assert.strictEqual(PromptCache.sendAt(cache, request([...head, [calls, 300], [user("r"), 30]]), 1).read, 2_500)
     })
 
+    it("takes results that stand together for one turn, as they are one on the wire", () => {
+      const cache = PromptCache.make(PromptCache.anthropic)
+      PromptCache.sendAt(cache, request(head), 0)
+      const calls = assistant(...Array.from({ length: 60 }, (_, at) => `call ${at}`))
+      const results: Sent = [[result("a"), 30], [result("b"), 40]]
+      assert.strictEqual(PromptCache.sendAt(cache, request([...head, [calls, 300], ...results]), 1).read, 2_500)
+    })
+
+    it("renews what it read, wherever that ended", () => {
+      const cache = PromptCache.make({ ...PromptCache.anthropic, turns: 1, system: false })
+      PromptCache.sendAt(cache, request(head), 0)
+      PromptCache.sendAt(cache, request([...head, [assistant("a"), 10], [user("b"), 20]]), 200_000)
+      const other = request([...head, [assistant("c"), 10], [user("d"), 20]])
+      assert.strictEqual(PromptCache.sendAt(cache, other, 400_000).read, 2_500)
+    })
+
+    it("bills the same message at the price it has this time", () => {
+      const cache = PromptCache.make(PromptCache.anthropic)
+      PromptCache.sendAt(cache, request(head), 0)
+      const dearer: Sent = [[head[0]![0], 2_100], head[1]!]
+      assert.deepStrictEqual(PromptCache.sendAt(cache, request(dearer), 1), { read: 2_600, written: 0, fresh: 0 })
+    })
+
+    it("reads nothing once the tools are others", () => {
+      const cache = PromptCache.make(PromptCache.anthropic)
+      PromptCache.sendAt(cache, request(head, { tools: 1_500 }), 0)
+      assert.deepStrictEqual(PromptCache.sendAt(cache, request(head, { tools: 1_600 }), 1), {
+        read: 0,
+        written: 4_100,
+        fresh: 0
+      })
+    })
+
     it("has four breakpoints at most", () => {
       const { system, tools, turns } = PromptCache.anthropic
       assert.isAtMost(Number(system) + Number(tools) + turns, 4)
@@ -134,6 +173,28 @@ describe("PromptCache", () => {
       assert.strictEqual(PromptCache.sendAt(cache, request([talk[0]!, talk[3]!]), 2).read, 1_024)
       assert.strictEqual(PromptCache.sendAt(cache, request([[system("t"), 1_100], ...talk.slice(1)]), 3).read, 0)
     })
+  })
+
+  it("keeps what is used, and forgets what another line of requests has left", () => {
+    const cache = PromptCache.make(PromptCache.openai)
+    const [left, used] = [request([[user("a"), 1_280]]), request([[user("b"), 1_280]])]
+    PromptCache.sendAt(cache, left, 0)
+    for (const minutes of [4, 8, 12]) PromptCache.sendAt(cache, used, minutes * 60_000)
+    assert.strictEqual(PromptCache.readAt(cache, used, 13 * 60_000), 1_280)
+    assert.strictEqual(PromptCache.readAt(cache, left, 13 * 60_000), 0)
+  })
+
+  it("tells what would be read, and leaves nothing behind", () => {
+    for (const rules of [PromptCache.anthropic, PromptCache.openai, PromptCache.none]) {
+      const cache = PromptCache.make(rules)
+      const talk = request([[system("s"), 1_280], [user("u"), 1_280]])
+      assert.strictEqual(PromptCache.readAt(cache, talk, 0), 0)
+      assert.strictEqual(PromptCache.readAt(cache, talk, 1), 0)
+      PromptCache.sendAt(cache, talk, 2)
+      const expected = rules._tag === "none" ? 0 : 2_560
+      assert.strictEqual(PromptCache.readAt(cache, talk, 3), expected)
+      assert.strictEqual(PromptCache.sendAt(cache, talk, 4).read, expected)
+    }
   })
 
   const idle: ReadonlyArray<
