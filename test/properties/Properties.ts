@@ -84,7 +84,7 @@ const historyIsKept = pure("history", (trace) => {
       }
     }
   }
-  // Written before the session began, and again after it ended.
+  // Written before the session began, and now again.
   for (const operation of trace.script.operations) {
     if (operation._tag !== "append") continue
     for (const message of operation.messages) {
@@ -337,15 +337,41 @@ const resumable: Property = {
   })
 }
 
-const againIsTheSame = eachRequest("again", ({ outcome }) => {
-  const { again } = outcome
-  const request = successOf(outcome)
-  if (request === undefined || again === undefined) return undefined
+/** Whether a request asks for what the one before it did: nothing came between them but a restore. */
+const isRepeat = (trace: Trace.Trace, asked: Asked): boolean => {
+  let at = asked.step.at - 1
+  while (trace.steps[at]?.operation._tag === "restore") at--
+  const before = trace.steps[at]
+  return before?.outcome?.result._tag === "Success" && same(before.operation, asked.step.operation)
+}
+
+const againIsTheSame = eachRequest("again", (asked, trace) => {
+  const { again, after, before, result } = asked.outcome
+  if (isRepeat(trace, asked) && (result._tag === "Failure" || !same(before.decisions, after.decisions))) {
+    return "the same request again decides something"
+  }
+  if (result._tag === "Failure" || again === undefined) return undefined
+  const request = result.success
   if (again._tag === "Failure") return `the same request again fails: ${again.failure._tag}`
   const second = again.success
   if (!sameLists(Trace.bytesOf(request.prompt.content), Trace.bytesOf(second.prompt.content))) return "another prompt"
   if (second.events.length > 0 || second.prefixChanged !== null) return "the same request again publishes something"
   return same([second.count, second.generation], [request.count, request.generation]) ? undefined : "another count"
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// 5. Decisions need provenance
+// ---------------------------------------------------------------------------------------------------------------------
+
+const needsProvenance = eachRequest("provenance", ({ outcome }, { script }) => {
+  const { meter, provenanceGate } = script.settings
+  if (!(provenanceGate ?? meter === "hybrid")) return undefined
+  const boundary = compactedOf(outcome)
+  if (boundary === undefined || boundary.kind === "usage") return undefined
+  const request = successOf(outcome)
+  return request?.events.some((event) => event._tag === "PassOverridden" && event.count >= event.budget) === true
+    ? undefined
+    : `decided on a count of kind ${boundary.kind}, ${boundary.count} of ${boundary.budget}`
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -380,7 +406,9 @@ const runningPrice = eachRequest("running price", ({ outcome }, { price, script 
   }
   if (after.price !== sum) return `the view has the price ${after.price}, is ${sum}`
   const request = successOf(outcome)
-  if (request === undefined || after.length === 0) return undefined
+  // A count that is anchored on usage is no sum of prices.
+  if (request === undefined || after.length === 0 || request.count.kind !== "estimated") return undefined
+  if (script.settings.meter === "calibrated") return undefined
   // What is sent beyond the view: the results of running calls, the message that opens, the tail.
   const standing = new Set(after.items.map((item) => Trace.bytes(item.message)))
   const opening = Trace.bytes(firstUser)
@@ -522,6 +550,7 @@ export const all: ReadonlyArray<Property> = [
   prefixIsStable,
   refusalChangesNothing,
   againIsTheSame,
+  needsProvenance,
   neverWorse,
   runningPrice,
   climbIsPrefix,

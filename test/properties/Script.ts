@@ -13,6 +13,8 @@ import * as Random from "./Random.ts"
 export type Operation =
   | { readonly _tag: "append"; readonly messages: ReadonlyArray<Prompt.Message> }
   | { readonly _tag: "request"; readonly budget?: number }
+  /** What the last request was billed, as a ratio of what it was counted at; `NaN` when the provider does not say. */
+  | { readonly _tag: "observe"; readonly ratio: number }
   /** Export, JSON text, restore in a new manager. */
   | { readonly _tag: "restore" }
   | { readonly _tag: "reset" }
@@ -314,7 +316,16 @@ export const settings = (random: Random.Random, size = 1_000): Settings.Input =>
     noticeVerbosity: some(0.2, "minimal"),
     noticeMinLevel: some(0.2, random.below(9)),
     replayLastUser: some(0.3, true),
-    strict: some(0.05, true)
+    strict: some(0.05, true),
+    ...random.pick<Settings.Input>([
+      {},
+      {},
+      {},
+      { meter: "hybrid" },
+      { meter: "hybrid", provenanceGate: false },
+      { meter: "actual", provenanceGate: true },
+      { meter: "calibrated" }
+    ])
   }
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
 }
@@ -347,13 +358,13 @@ export const make = (seed: number): Script => {
     const messages = step(memory)
     if (messages.length > 0) operations.push({ _tag: "append", messages })
     if (random.chance(requests)) {
-      operations.push(
-        owner === "manager" && random.chance(0.15)
-          ? { _tag: "request", budget: random.pick([0, -1, 1, 30, 200, 1_000, 5_000, 100_000]) }
-          : { _tag: "request" }
-      )
+      const request: Operation = owner === "manager" && random.chance(0.15)
+        ? { _tag: "request", budget: random.pick([0, -1, 1, 30, 200, 1_000, 5_000, 100_000]) }
+        : { _tag: "request" }
+      operations.push(request)
+      if (random.chance(0.1)) operations.push({ _tag: "restore" }, request)
     }
-    if (random.chance(0.02)) operations.push({ _tag: "restore" })
+    if (random.chance(0.4)) operations.push({ _tag: "observe", ratio: random.pick([1, 1, 1.3, 2, 0.5, 0, NaN]) })
     if (random.chance(0.01)) operations.push({ _tag: "reset" })
     if (owner === "caller") {
       const place = random.below(2 * steps)

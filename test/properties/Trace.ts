@@ -8,6 +8,7 @@ import * as View from "effect-compaction/View"
 import * as Wire from "effect-compaction/Wire"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type * as Script from "./Script.ts"
@@ -197,107 +198,121 @@ export interface Options {
 }
 
 /** Runs a script and tells what each operation did. */
-export const run = Effect.fnUntraced(function*(
-  script: Script.Script,
-  options: Options = {}
-): Effect.fn.Return<Trace, never, Scope.Scope> {
-  const price = estimators[script.estimator].price
-  const make = ContextManager.make({
-    settings: script.settings,
-    pass: ContextManager.passOf(ladders[script.ladder]),
-    wire: rulesOf(script)
-  }).pipe(
-    Effect.provideService(Estimator.Estimator, Estimator.make(options.price ?? price)),
-    Effect.orDie
-  )
-  let manager = yield* make
-  let kept: ReadonlyArray<Prompt.Message> = []
-  let seen: ReadonlyArray<Prompt.Message> = []
-  let segment = 0
-  let divergences = 0
-  const owned = script.owner === "manager"
-  const steps: Array<Step> = []
+export const run = Effect.fnUntraced(
+  function*(
+    script: Script.Script,
+    options: Options = {}
+  ): Effect.fn.Return<Trace, never, Scope.Scope> {
+    const price = estimators[script.estimator].price
+    const make = ContextManager.make({
+      settings: script.settings,
+      pass: ContextManager.passOf(ladders[script.ladder]),
+      wire: rulesOf(script)
+    }).pipe(
+      Effect.provideService(Estimator.Estimator, Estimator.make(options.price ?? price)),
+      Effect.orDie
+    )
+    let manager = yield* make
+    let kept: ReadonlyArray<Prompt.Message> = []
+    let seen: ReadonlyArray<Prompt.Message> = []
+    let segment = 0
+    let divergences = 0
+    let counted = 0
+    const owned = script.owner === "manager"
+    const steps: Array<Step> = []
 
-  const request = (budget: number | undefined): Effect.Effect<ContextManager.Request, Failure> =>
-    owned
-      ? budget === undefined ? manager.request : manager.requestWith({ budget })
-      : manager.sync(Prompt.fromMessages(kept))
+    const request = (budget: number | undefined): Effect.Effect<ContextManager.Request, Failure> =>
+      owned
+        ? budget === undefined ? manager.request : manager.requestWith({ budget })
+        : manager.sync(Prompt.fromMessages(kept))
 
-  const ask = Effect.fnUntraced(function*(budget: number | undefined) {
-    const statusBefore: ContextManager.Status = yield* manager.status
-    let { decisions } = yield* manager.view
-    if (!owned) {
-      const common = commonLength(seen, kept)
-      if (common < seen.length) {
-        divergences++
-        const length = entriesOf(seen.slice(0, common))
-        decisions = decisions.filter((decision) => decision.at <= length)
+    const ask = Effect.fnUntraced(function*(budget: number | undefined) {
+      const statusBefore: ContextManager.Status = yield* manager.status
+      let { decisions } = yield* manager.view
+      if (!owned) {
+        const common = commonLength(seen, kept)
+        if (common < seen.length) {
+          divergences++
+          const length = entriesOf(seen.slice(0, common))
+          decisions = decisions.filter((decision) => decision.at <= length)
+        }
+        // What is known already stays as it was first seen.
+        seen = [...seen.slice(0, common), ...kept.slice(common)]
       }
-      // What is known already stays as it was first seen.
-      seen = [...seen.slice(0, common), ...kept.slice(common)]
-    }
-    const result = yield* Effect.result(request(budget))
-    const again = options.repeat === true && result._tag === "Success"
-      ? yield* Effect.result(request(budget))
-      : undefined
-    const after = yield* manager.view
-    const statusAfter = yield* manager.status
-    const outcome: Outcome = {
-      result,
-      again,
-      before: View.make(after.transcript, decisions),
-      after,
-      statusBefore,
-      statusAfter
-    }
-    return outcome
-  })
+      const result = yield* Effect.result(request(budget))
+      const again = options.repeat === true && result._tag === "Success"
+        ? yield* Effect.result(request(budget))
+        : undefined
+      const after = yield* manager.view
+      const statusAfter = yield* manager.status
+      const outcome: Outcome = {
+        result,
+        again,
+        before: View.make(after.transcript, decisions),
+        after,
+        statusBefore,
+        statusAfter
+      }
+      return outcome
+    })
 
-  const restored = Effect.fnUntraced(function*() {
-    const text = JSON.stringify(yield* manager.export)
-    manager = yield* make
-    yield* Effect.orDie(manager.restore(JSON.parse(text)))
-    segment++
-    if (owned) kept = (yield* manager.history).content
-  })
+    const restored = Effect.fnUntraced(function*() {
+      const text = JSON.stringify(yield* manager.export)
+      manager = yield* make
+      yield* Effect.orDie(manager.restore(JSON.parse(text)))
+      segment++
+      if (owned) kept = (yield* manager.history).content
+    })
 
-  for (const [at, operation] of script.operations.entries()) {
-    options.mark?.(at)
-    let outcome: Outcome | undefined
-    switch (operation._tag) {
-      case "append":
-        kept = [...kept, ...operation.messages]
-        if (owned) yield* Effect.orDie(manager.append(Prompt.fromMessages(operation.messages)))
-        break
-      case "request":
-        outcome = yield* ask(operation.budget)
-        break
-      case "restore":
-        yield* restored()
-        break
-      case "reset":
-        yield* manager.reset
-        segment++
-        kept = []
-        seen = []
-        break
-      case "edit":
-        if (operation.at < kept.length) kept = kept.with(operation.at, operation.message)
-        break
-      case "rewind":
-        kept = kept.slice(0, operation.at)
-        break
-      case "reparse":
-        // A copy has the type of what it was copied from.
-        kept = copy(kept) as ReadonlyArray<Prompt.Message>
-        break
-      case "annotate":
-        if (operation.at < kept.length) kept = kept.with(operation.at, annotated(kept[operation.at]!))
-        break
+    // Written before anything could change them.
+    for (const operation of script.operations) if (operation._tag === "append") operation.messages.forEach(bytes)
+
+    for (const [at, operation] of script.operations.entries()) {
+      options.mark?.(at)
+      let outcome: Outcome | undefined
+      switch (operation._tag) {
+        case "append":
+          kept = [...kept, ...operation.messages]
+          if (owned) yield* Effect.orDie(manager.append(Prompt.fromMessages(operation.messages)))
+          break
+        case "request":
+          outcome = yield* ask(operation.budget)
+          counted = outcome.statusAfter.reading?.estimated ?? counted
+          break
+        case "observe": {
+          const total = Math.round(counted * operation.ratio)
+          yield* manager.observe({ inputTokens: Number.isNaN(total) ? {} : { total } })
+          break
+        }
+        case "restore":
+          yield* restored()
+          break
+        case "reset":
+          yield* manager.reset
+          segment++
+          kept = []
+          seen = []
+          break
+        case "edit":
+          if (operation.at < kept.length) kept = kept.with(operation.at, operation.message)
+          break
+        case "rewind":
+          kept = kept.slice(0, operation.at)
+          break
+        case "reparse":
+          // A copy has the type of what it was copied from.
+          kept = copy(kept) as ReadonlyArray<Prompt.Message>
+          break
+        case "annotate":
+          if (operation.at < kept.length) kept = kept.with(operation.at, annotated(kept[operation.at]!))
+          break
+      }
+      const history = (yield* manager.history).content
+      steps.push({ at, operation, segment, expected: owned ? kept : seen, history, divergences, outcome })
     }
-    const history = (yield* manager.history).content
-    steps.push({ at, operation, segment, expected: owned ? kept : seen, history, divergences, outcome })
-  }
-  options.mark?.(script.operations.length)
-  return { script, steps, price }
-}, Effect.scoped)
+    options.mark?.(script.operations.length)
+    return { script, steps, price }
+  },
+  Effect.scoped,
+  Effect.provideService(References.MinimumLogLevel, "None")
+)
