@@ -146,12 +146,7 @@ const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<numb
  */
 export const play = Effect.fnUntraced(function*<E, R>(
   messages: ReadonlyArray<Prompt.Message>,
-  options: {
-    readonly settings?: ContextManager.Options<E, R>["settings"]
-    readonly pass: Stage.Stage<E, R>
-    readonly wire?: Wire.Rules
-    readonly call?: ContextManager.Call
-  },
+  options: ContextManager.Options<E, R> & { readonly pass: Stage.Stage<E, R>; readonly call?: ContextManager.Call },
   onTurn: (turn: Turn<E>) => Effect.Effect<void>
 ): Effect.fn.Return<void, Schema.SchemaError, R | Scope.Scope> {
   const price = pricing((yield* Estimator.Estimator).price)
@@ -160,13 +155,12 @@ export const play = Effect.fnUntraced(function*<E, R>(
     for (let at = 0; at < to; at++) tokens += price(list[at]!)
     return tokens
   }
-  const { call = {}, pass, settings, wire } = options
+  const { call = {}, pass, ...rest } = options
   const seen: { pass: { readonly before: Stage.Pass; readonly after: Stage.Pass | undefined } | undefined } = {
     pass: undefined
   }
   const manager = yield* ContextManager.make<E, R>({
-    ...(settings === undefined ? {} : { settings }),
-    ...(wire === undefined ? {} : { wire }),
+    ...rest,
     pass: (before) => {
       seen.pass = { before, after: undefined }
       return Effect.tap(pass(before), (after) =>

@@ -405,10 +405,10 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
     if (onRequest !== undefined) yield* onRequest(rows.length, of)
   })
   yield* Play.play(messages, {
+    ...policy,
     settings: input,
     // Without a pass of the caller's, `E` is what the default one fails with, and it needs nothing.
     pass: policy.pass ?? ContextManager.pass as unknown as NonNullable<typeof policy.pass>,
-    ...(policy.wire === undefined ? {} : { wire: policy.wire }),
     call: tools === 0 ? {} : { overhead: tools }
   }, onTurn).pipe(
     Effect.scoped,
