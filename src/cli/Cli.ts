@@ -1,5 +1,5 @@
 /**
- * The command line: `replay`, `inspect`, `compact`.
+ * The command line: `replay`, `compare`, `inspect`, `compact`.
  *
  * @since 0.1.0
  */
@@ -14,6 +14,7 @@ import * as Logger from "effect/Logger"
 import type * as Policy from "../Policy.ts"
 import type * as RungKind from "../RungKind.ts"
 import * as CompactCommand from "./CompactCommand.ts"
+import * as CompareCommand from "./CompareCommand.ts"
 import * as Failed from "./Failed.ts"
 import * as InspectCommand from "./InspectCommand.ts"
 import * as ReplayCommand from "./ReplayCommand.ts"
@@ -21,7 +22,12 @@ import * as ReplayCommand from "./ReplayCommand.ts"
 const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.Policies<Kinds>) =>
   Command.make("effect-compaction").pipe(
     Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
-    Command.withSubcommands([ReplayCommand.make(policies), InspectCommand.command, CompactCommand.command])
+    Command.withSubcommands([
+      ReplayCommand.make(policies),
+      CompareCommand.make(policies),
+      InspectCommand.command,
+      CompactCommand.command
+    ])
   )
 
 /** A wrong call says what is wrong and nothing else, and leaves standard output to what was asked for. */

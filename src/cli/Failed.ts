@@ -7,9 +7,6 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import * as Schema from "effect/Schema"
-import type * as Session from "../format/Session.ts"
-import type * as PolicyInput from "./PolicyInput.ts"
-import type * as SettingsFlags from "./SettingsFlags.ts"
 
 /** Bad input: a file that cannot be read as a session, or a setting that is out of its range. */
 const badInput = 1
@@ -38,7 +35,7 @@ export const worse = (a: number, b: number): number => a === badInput || b === b
 
 /** Says an error on standard error and returns its exit code; else the code that was returned. */
 export const codeOf = <R>(
-  self: Effect.Effect<number, Session.FormatError | SettingsFlags.SettingsError | PolicyInput.PolicyFailed, R>
+  self: Effect.Effect<number, { readonly message: string }, R>
 ): Effect.Effect<number, never, R> => Effect.catch(self, (error) => Effect.as(Console.error(error.message), badInput))
 
 /** Fails unless the code is 0. */
