@@ -62,6 +62,13 @@ const load = Effect.fnUntraced(function*(
   })
 })
 
+/** A policy with settings in place of its own; of its summary, key by key. */
+const merged = (written: { readonly summary?: unknown }, settings: Settings.Input): object => ({
+  ...written,
+  ...settings,
+  ...(settings.summary === undefined ? undefined : { summary: { ...Object(written.summary), ...settings.summary } })
+})
+
 /** Reads a policy, with the settings given beside it in place of its own. */
 export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<RungKind.Any>>(
   name: string,
@@ -73,7 +80,7 @@ export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<Rung
   FileSystem.FileSystem
 > {
   const written = yield* load(name)
-  const policy = yield* policies.decode(Array.isArray(written) ? written : { ...written, ...settings }).pipe(
+  const policy = yield* policies.decode(Array.isArray(written) ? written : merged(written, settings)).pipe(
     Effect.mapError(({ message }) =>
       new PolicyFailed({ problems: message.split("\n").map((problem) => `${name}: ${problem}`) })
     )

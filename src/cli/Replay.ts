@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as Budget from "../Budget.ts"
 import * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
@@ -53,6 +54,7 @@ export interface Totals {
   readonly truncated: number
   readonly removed: number
   readonly stubbed: number
+  readonly absorbed: number
   readonly meters: { readonly [M in TokenMeter.Mode]: MeterError | null }
 }
 
@@ -207,6 +209,7 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meter
   let truncated = 0
   let removed = 0
   let stubbed = 0
+  let absorbed = 0
   for (const row of rows) {
     if (row.boundary !== null) {
       boundaries++
@@ -214,6 +217,7 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meter
       truncated += row.boundary.truncated
       removed += row.boundary.removed
       stubbed += row.boundary.stubbed
+      absorbed += row.boundary.absorbed
     }
     if (row.skipped !== null) skips++
     if (row.infeasible !== null) infeasible++
@@ -232,6 +236,7 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meter
     truncated,
     removed,
     stubbed,
+    absorbed,
     meters
   }
 }
@@ -280,6 +285,8 @@ export const play = Effect.fnUntraced(function*<E, R>(
           yield* manager.observe({ inputTokens: bill.isRecorded ? usage : { total: bill.billed } })
         }
       }
+      // Between two requests of a session a model answers, and tools run: a summary is written meanwhile.
+      yield* Stream.runHead(Stream.filter(manager.statusChanges, ({ summary }) => summary !== "running"))
       if (onRequest !== undefined) yield* onRequest(row.request, of)
     }))
   const budget = Budget.resolve(settings)

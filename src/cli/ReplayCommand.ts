@@ -11,6 +11,7 @@ import * as Format from "../format/Format.ts"
 import type * as Session from "../format/Session.ts"
 import type * as Policy from "../Policy.ts"
 import type * as RungKind from "../RungKind.ts"
+import * as Summarizer from "../Summarizer.ts"
 import * as Failed from "./Failed.ts"
 import * as Paint from "./Paint.ts"
 import * as PolicyInput from "./PolicyInput.ts"
@@ -19,6 +20,7 @@ import * as Replay from "./Replay.ts"
 import * as ReplayText from "./ReplayText.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
+import * as SummarizerInput from "./SummarizerInput.ts"
 import * as Table from "./Table.ts"
 
 interface Options {
@@ -31,6 +33,7 @@ interface Options {
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
   policies: ReadonlyArray<Replay.Policy<E, R>>,
+  summarizer: Summarizer.Service | undefined,
   options: Options
 ) {
   const session = yield* Format.read(file, SessionInput.readOptions(options.format))
@@ -38,13 +41,16 @@ const one = Effect.fnUntraced(function*<E, R>(
   const replays: Array<Replay.Replay> = []
   for (const policy of policies) {
     const progress = yield* Progress.make
+    const counted = summarizer === undefined ? undefined : SummarizerInput.counted(summarizer)
     const replay = yield* Effect.orDie(Replay.play(session, {
       policy,
       onRequest: (request, of) =>
         progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
-    })).pipe(Effect.ensuring(progress.end))
+    })).pipe(Effect.provideService(Summarizer.Summarizer, counted?.service), Effect.ensuring(progress.end))
+    const said = counted?.said()
     if (!options.json && replays.length > 0) yield* Console.log("")
     yield* Console.log(options.json ? JSON.stringify(replay.report) : ReplayText.render(replay, { session, paint }))
+    if (!options.json && said !== undefined) yield* Console.log(said)
     replays.push(replay)
   }
   if (!options.json && replays.length > 1) yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)
@@ -59,16 +65,19 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
     strict: SessionInput.strict,
     json: SessionInput.json,
     policies: PolicyInput.flag,
+    summarizer: SummarizerInput.flag,
     settings: SettingsFlags.flags
-  }, ({ files, policies: names, settings: values, ...options }) =>
+  }, ({ files, policies: names, settings: values, summarizer: choice, ...options }) =>
     Effect.gen(function*() {
+      const settings = SummarizerInput.withSummaries(choice, SettingsFlags.given(values))
       const policies = Option.isNone(names)
-        ? [Replay.standardPolicy(yield* SettingsFlags.decode(values))]
-        : yield* Effect.forEach(names.value, (name) => PolicyInput.read(name, SettingsFlags.given(values), known))
+        ? [Replay.standardPolicy(SummarizerInput.withSummaries(choice, yield* SettingsFlags.decode(values)))]
+        : yield* Effect.forEach(names.value, (name) => PolicyInput.read(name, settings, known))
+      const summarizer = yield* SummarizerInput.make(choice)
       let code = 0
       for (const [at, file] of files.entries()) {
         if (at > 0 && !options.json) yield* Console.log("")
-        code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, options)))
+        code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, summarizer, options)))
       }
       return code
     }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(
@@ -92,6 +101,11 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
         {
           command: "effect-compaction replay --window 200000 --policy contextSimple --policy ./ours.json session.jsonl",
           description: "Two policies side by side"
+        },
+        {
+          command:
+            "effect-compaction replay --window 32000 --summarizer extractive --summary trigger=0.7 session.jsonl",
+          description: "With summaries, written by an extract that needs no model"
         },
         { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
       ])

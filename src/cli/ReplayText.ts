@@ -152,7 +152,8 @@ const totalsOf = ({ budget, report }: Replay.Replay, paint: Paint.Paint): Readon
   return [
     `${count(totals.boundaries, "boundary", "boundaries")} freed ${count(totals.freedTokens, "token")}: `
     + `${count(totals.removed, "entry", "entries")} removed, ${number(totals.truncated)} truncated, `
-    + `${number(totals.stubbed)} stubbed; ${number(totals.skips)} refused`,
+    + `${number(totals.stubbed)} stubbed${totals.absorbed === 0 ? "" : `, ${number(totals.absorbed)} absorbed`}; `
+    + `${number(totals.skips)} refused`,
     `largest view ${count(totals.maxViewTokens, "token")}, ${below}; `
     + bad(totals.overBudgetRequests, `${count(totals.overBudgetRequests, "request")} over the budget`) + ", "
     + bad(totals.infeasible, `${number(totals.infeasible)} infeasible`) + ", "
@@ -182,6 +183,7 @@ const sides: ReadonlyArray<readonly [Table.Column, (replay: Replay.Replay) => st
   [{ title: "removed", align: "right" }, ({ report }) => number(report.totals.removed)],
   [{ title: "truncated", align: "right" }, ({ report }) => number(report.totals.truncated)],
   [{ title: "stubbed", align: "right" }, ({ report }) => number(report.totals.stubbed)],
+  [{ title: "absorbed", align: "right" }, ({ report }) => number(report.totals.absorbed)],
   [{ title: "refused", align: "right" }, ({ report }) => number(report.totals.skips)],
   [{ title: "largest view", align: "right" }, ({ report }) => number(report.totals.maxViewTokens)],
   [{ title: "over budget", align: "right" }, ({ report }) => number(report.totals.overBudgetRequests)],

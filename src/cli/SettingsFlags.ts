@@ -1,6 +1,5 @@
 /**
- * A flag for every key of `Settings` but `summary`, which is for sessions that have a summarizer, and the settings that
- * the flags say.
+ * A flag for every key of `Settings`, and the settings that the flags say.
  *
  * @since 0.1.0
  */
@@ -20,6 +19,12 @@ const flag = <A>(self: Flag.Flag<A>, metavar: string, description: string): Flag
 
 const plain = <A>(self: Flag.Flag<A>, description: string): Flag.Flag<Option.Option<A>> =>
   self.pipe(Flag.withDescription(description), Flag.optional)
+
+/** A number or a boolean as it is written, or the text itself. */
+const valueOf = (text: string): unknown => {
+  if (text === "true" || text === "false") return text === "true"
+  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text
+}
 
 /**
  * The flags, by the key that each of them sets.
@@ -172,6 +177,15 @@ export const flags = {
   replayLastUser: plain(
     Flag.Boolean("replay-last-user"),
     "Repeat the last human message at the end after a boundary (default off)"
+  ),
+  summary: flag(
+    Flag.KeyValuePair("summary").pipe(
+      Flag.map((pairs): { readonly [key: string]: unknown } =>
+        Object.fromEntries(Object.entries(pairs).map(([key, text]) => [key, valueOf(text)]))
+      )
+    ),
+    "KEY=VALUE",
+    "How summaries are made, for example trigger=0.7; may be given several times (see --summarizer)"
   )
 }
 

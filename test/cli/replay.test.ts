@@ -126,6 +126,7 @@ describe("Replay", () => {
         truncated: sum(({ boundary }) => boundary?.truncated ?? 0),
         removed: sum(({ boundary }) => boundary?.removed ?? 0),
         stubbed: sum(({ boundary }) => boundary?.stubbed ?? 0),
+        absorbed: 0,
         // Nothing was billed in this session.
         meters: { estimate: null, actual: null, hybrid: null, calibrated: null }
       })

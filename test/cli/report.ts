@@ -24,7 +24,9 @@ const Report = Schema.Struct({
       after: Count,
       removed: Count,
       truncated: Count,
-      stubbed: Count
+      stubbed: Count,
+      absorbed: Count,
+      absorbed: Count
     })),
     skipped: Schema.NullOr(Schema.Struct({ freed: Schema.Int, required: Count, level: Count, streak: Count })),
     infeasible: Schema.NullOr(
@@ -48,6 +50,7 @@ const Report = Schema.Struct({
     truncated: Count,
     removed: Count,
     stubbed: Count,
+    absorbed: Count,
     meters: Schema.Record(
       Schema.Literals(["estimate", "actual", "hybrid", "calibrated"]),
       Schema.NullOr(Schema.Struct({ requests: Count, mean: Schema.Finite, worst: Schema.Finite }))

@@ -157,7 +157,14 @@ describe("standalone", () => {
           ]
         }))
       const text = `${words("huge", 400_000)}THE END`
-      yield* Sessions.step(manager, ...Sessions.opening, calls("a"), answers(result("a", text)), ...pictures)
+      yield* Sessions.step(
+        manager,
+        ...Sessions.opening,
+        ...pictures,
+        calls("a"),
+        answers(result("a", text)),
+        ...Array.from({ length: 8 }, (_, n) => Sessions.turnOf(n + 50)).flat()
+      )
       for (let n = 0; n < 30; n++) yield* Sessions.step(manager, ...Sessions.turnOf(n))
       const asked = requests[0]!
       const said = textOf(asked.prompt.content[0])

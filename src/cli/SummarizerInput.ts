@@ -1,0 +1,119 @@
+/**
+ * Who writes the summaries of a replay.
+ *
+ * @since 0.1.0
+ */
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as ChildProcess from "effect/process/ChildProcess"
+import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import * as Stream from "effect/Stream"
+import type * as Settings from "../Settings.ts"
+import * as Summarizer from "../Summarizer.ts"
+
+/** Nobody, the extract that needs no model, or a command. */
+export type Choice =
+  | { readonly _tag: "none" }
+  | { readonly _tag: "extractive" }
+  | { readonly _tag: "command"; readonly command: string }
+
+const prefix = "command:"
+
+const choiceOf = (text: string): Choice | undefined => {
+  if (text === "none" || text === "extractive") return { _tag: text }
+  const command = text.startsWith(prefix) ? text.slice(prefix.length).trim() : ""
+  return command === "" ? undefined : { _tag: "command", command }
+}
+
+/** The flag; without it nobody writes summaries, whatever a policy says. */
+export const flag = Flag.String("summarizer").pipe(
+  Flag.withMetavar("extractive|none|command:CMD"),
+  Flag.withDescription(
+    "Who writes summaries: an extract without a model, nobody (the default), or a command of the shell that reads the span "
+      + "and the directive on standard input and prints the summary. It turns summaries on where a policy has none"
+  ),
+  Flag.withDefault("none"),
+  Flag.filter(
+    (text) => choiceOf(text) !== undefined,
+    (text) => `write extractive, none, or command: and a command, for example "command:llm -m small"; not ${text}`
+  ),
+  Flag.map((text): Choice => choiceOf(text) ?? { _tag: "none" })
+)
+
+const failed = (reason: string): Summarizer.SummarizerFailed =>
+  new Summarizer.SummarizerFailed({ reason, isOverflow: false })
+
+/** How much of what a command says on standard error is handed on, in characters. */
+const errorChars = 500
+
+/** The text of the request: of a summariser that shares no cache, the prompt is one message of one text. */
+const textOf = ({ prompt }: Summarizer.Request): string =>
+  prompt.content.flatMap((message) =>
+    message.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []) : []
+  ).join("\n\n")
+
+const ofCommand = (
+  command: string,
+  spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
+): Summarizer.Service => ({
+  cache: "other",
+  summarize: Effect.fnUntraced(function*(request) {
+    const process = yield* ChildProcess.make(command, [], {
+      shell: true,
+      stdin: Stream.make(new TextEncoder().encode(textOf(request))),
+      forceKillAfter: "1 second"
+    })
+    const read = (stream: typeof process.stdout) => Stream.mkString(Stream.decodeText(stream))
+    const [text, errors, code] = yield* Effect.all([read(process.stdout), read(process.stderr), process.exitCode], {
+      concurrency: "unbounded"
+    })
+    if (code !== 0) {
+      const said = errors.trim().slice(-errorChars)
+      return yield* failed(`${command} ended with exit code ${code}${said === "" ? "" : `: ${said}`}`)
+    }
+    return { text, model: null, usage: null, isTruncated: false }
+  }, (self) =>
+    self.pipe(
+      Effect.scoped,
+      Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
+      Effect.catchTag("PlatformError", (error) => failed(`${command} could not be run: ${error.message}`))
+    ))
+})
+
+/** The summariser of a choice. A command runs in the shell, once for each summary, and is killed at the timeout. */
+export const make = (choice: Choice) =>
+  Effect.map(ChildProcessSpawner.ChildProcessSpawner, (spawner): Summarizer.Service | undefined => {
+    switch (choice._tag) {
+      case "none":
+        return undefined
+      case "extractive":
+        return Summarizer.extractive
+      case "command":
+        return ofCommand(choice.command, spawner)
+    }
+  })
+
+/** A summariser whose calls are counted, and what there is to say about them; nothing where nobody was asked. */
+export const counted = (self: Summarizer.Service) => {
+  let calls = 0
+  const failures: Array<string> = []
+  const service: Summarizer.Service = {
+    cache: self.cache,
+    summarize: (request) =>
+      Effect.suspend(() => {
+        calls++
+        return self.summarize(request)
+      }).pipe(
+        Effect.tapError((error) => Effect.sync(() => failures.push(error.message))),
+        Effect.onInterrupt(() => Effect.sync(() => failures.push("it took longer than summary.timeout")))
+      )
+  }
+  const said = () =>
+    calls === 0 ? undefined : `summaries: ${calls} asked for, ${failures.length} failed`
+      + (failures.length === 0 ? "" : `; the last one: ${failures.at(-1)}`)
+  return { service, said }
+}
+
+/** Settings with summaries, where somebody writes them. */
+export const withSummaries = (choice: Choice, settings: Settings.Input): Settings.Input =>
+  choice._tag === "none" ? settings : { ...settings, summary: settings.summary ?? {} }
