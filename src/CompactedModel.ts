@@ -38,6 +38,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as ContextManager from "./ContextManager.ts"
 import * as CacheMarks from "./internal/cacheMarks.ts"
+import { sameMessage } from "./internal/sameMessage.ts"
 import * as ModelTable from "./ModelTable.ts"
 import * as Overflow from "./Overflow.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
@@ -67,10 +68,16 @@ export interface Options {
 
 type Manager = ContextManager.ContextManager<unknown>
 
+/** The caller's prompt, and what was taken off it. */
+interface Original {
+  readonly prompt: Prompt.Prompt
+  readonly taken: CacheMarks.Taken
+}
+
 /** What one call sends, and the conversation it belongs to. */
 interface Prepared {
   readonly prompt: Prompt.Prompt
-  readonly original: Prompt.Prompt
+  readonly original: Original
   readonly request: ContextManager.Request
   readonly manager: Manager
   readonly call: ContextManager.Call
@@ -185,6 +192,16 @@ const requestOf = Effect.fnUntraced(function*(manager: Manager, prompt: Prompt.P
   return yield* manager.undecided(call, result.failure)
 })
 
+/** What a stream says went wrong, in a part of its own, as the failure that it is. */
+const errorOf = (error: unknown): AiError.AiError =>
+  AiError.isAiError(error) ? error : AiError.make({
+    module: "CompactedModel",
+    method: "streamText",
+    reason: new AiError.UnknownError({
+      description: error instanceof Error ? error.message : typeof error === "string" ? error : JSON.stringify(error)
+    })
+  })
+
 /** Whether an approved call has no result yet: a tool runs before the request is sent, each time it is sent. */
 const runsTools = ({ content }: Prompt.Prompt): boolean => {
   const asked = new Map<string, string>()
@@ -230,23 +247,25 @@ const decorateNamed = (
   /** The request as it goes out: the caller's own prompt when it says the same, and nothing chained to another prefix. */
   const sending = Effect.fnUntraced(function*(
     manager: Manager,
-    original: Prompt.Prompt,
+    { prompt: own, taken }: Original,
     request: ContextManager.Request
   ) {
     if (request.prefixChanged !== null || tailed.has(manager)) yield* forgetSent
     const { prompt, stableLength } = request
     if (stableLength < prompt.content.length) tailed.add(manager)
     else tailed.delete(manager)
-    const content = CacheMarks.place(prompt.content, stableLength, original.content)
-    const isSame = content.length === original.content.length &&
-      content.every((each, at) => each === original.content[at])
-    return isSame ? original : content === prompt.content ? prompt : Prompt.fromMessages(content)
+    const isSame = prompt.content.length === own.content.length &&
+      prompt.content.every((each, at) => sameMessage(each, own.content[at]!))
+    if (isSame) return own
+    const content = CacheMarks.place(prompt.content, stableLength, taken)
+    return content === prompt.content ? prompt : Prompt.fromMessages(content)
   })
 
   const prepare = Effect.fnUntraced(function*(given: CallOptions) {
     const manager = yield* ContextManager.Current
     if (manager === undefined || manager === (yield* Within)) return undefined
-    const original = Prompt.make(given.prompt)
+    const prompt = Prompt.make(given.prompt)
+    const original: Original = { prompt, taken: CacheMarks.take(prompt) }
     const overhead = priceOfTools(given.toolkit)
     const runtimeContext = yield* RuntimeContext.Current
     const call: ContextManager.Call = {
@@ -254,7 +273,7 @@ const decorateNamed = (
       ...(overhead === 0 ? undefined : { overhead }),
       ...(runtimeContext === undefined ? undefined : { runtimeContext })
     }
-    const request = yield* requestOf(manager, original, call)
+    const request = yield* requestOf(manager, original.taken.prompt, call)
     const prepared: Prepared = {
       prompt: yield* sending(manager, original, request),
       original,
@@ -272,15 +291,16 @@ const decorateNamed = (
 
   const abandoned = ({ manager, request }: Prepared) => manager.abandon(request)
 
+  const mayRetry = ({ manager }: Prepared) => (refusals.get(manager) ?? 0) < maxOverflowRetries
+
   /** A smaller view after a refusal, or the refusal itself when there were too many or nothing smaller is left. */
   const smaller = Effect.fnUntraced(function*(prepared: Prepared, error: AiError.AiError) {
     const { call, manager, original } = prepared
-    const count = refusals.get(manager) ?? 0
-    if (count >= maxOverflowRetries) {
+    if (!mayRetry(prepared)) {
       yield* abandoned(prepared)
       return yield* error
     }
-    refusals.set(manager, count + 1)
+    refusals.set(manager, (refusals.get(manager) ?? 0) + 1)
     const request = yield* manager.recover(Overflow.refusedOf(Overflow.textOf(error)), call).pipe(
       Effect.catchTag("ContextCannotFit", (cannot) => refusal(cannot, error))
     )
@@ -330,12 +350,16 @@ const decorateNamed = (
     let isRetried = false
     // Arrays as they come: a tap would split them into single parts.
     return Stream.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
-      Stream.mapArray((parts) => {
+      Stream.mapArrayEffect((parts) => {
         for (const part of parts) {
+          if (part.type === "error" && !isEmitting && mayRetry(prepared)) {
+            const refused = errorOf(part.error)
+            if (isContextOverflow(refused)) return Effect.fail(refused)
+          }
           isEmitting ||= part.type !== "response-metadata"
           if (part.type === "finish") usage = part.usage
         }
-        return parts
+        return Effect.succeed(parts)
       }),
       Stream.catch((error) => {
         // What was emitted cannot be taken back: a second attempt would say it twice.

@@ -1,4 +1,4 @@
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import { sameMessage } from "./sameMessage.ts"
 
 /** Under which keys adapters read, in the options of their provider, that the prompt cache is to end at a part. */
@@ -76,37 +76,42 @@ const marksOf = (message: Prompt.Message): Prompt.ProviderOptions => {
   return part === undefined ? {} : split(part.options).marks
 }
 
+/** A prompt without marks, and the messages that carried them. */
+export interface Taken {
+  readonly prompt: Prompt.Prompt
+  readonly marked: ReadonlyArray<Prompt.Message>
+}
+
 /**
- * The messages of a view with the marks where the caller's prompt has them now.
- *
- * A caller that moves its mark to the newest message sends the same content with other options, and a history that knows
- * messages by their content keeps the old ones: what is marked in the view and no more in the prompt loses its mark, what
- * is newly marked gets it. The mark of the caller's last message ends the stable part, however that message stands in the
- * view, and so does a mark on a message of the tail: the next request has another tail, and would read nothing.
+ * Takes the marks off a caller's prompt. A caller moves its mark to the newest message at each call, and a history that
+ * knows messages by their content would keep all those that were there before.
+ */
+export const take = (prompt: Prompt.Prompt): Taken => {
+  const marked = prompt.content.filter(has)
+  return marked.length === 0
+    ? { prompt, marked }
+    : { prompt: Prompt.fromMessages(prompt.content.map((each) => has(each) ? without(each) : each)), marked }
+}
+
+/**
+ * The messages of a view with the marks that were taken off the caller's prompt: each where its message stands still. That
+ * of the caller's last message ends the stable part when that message is not there as it was, and so does a mark on a
+ * message of the tail: the next request has another tail, and would read nothing.
  */
 export const place = (
   messages: ReadonlyArray<Prompt.Message>,
   stableLength: number,
-  original: ReadonlyArray<Prompt.Message>
+  { marked, prompt }: Taken
 ): ReadonlyArray<Prompt.Message> => {
-  const wanted = original.filter(has)
-  if (wanted.length === 0 && !messages.some(has)) return messages
-  const left = new Set(wanted)
-  const placed = messages.slice()
-  let moved: Prompt.ProviderOptions | undefined
-  for (let at = 0; at < placed.length; at++) {
-    const message = placed[at]!
-    if (!has(message)) continue
-    const same = left.has(message) ? message : wanted.find((each) => left.has(each) && sameMessage(each, message))
-    if (same !== undefined) left.delete(same)
-    if (at >= stableLength) moved = marksOf(message)
-    if (same === undefined || at >= stableLength) placed[at] = without(message)
-    else if (same !== message) placed[at] = same
-  }
-  for (const each of left) {
+  const inTail = messages.findLast((message, at) => at >= stableLength && has(message))
+  if (marked.length === 0 && inTail === undefined) return messages
+  const placed = messages.map((message, at) => at >= stableLength && has(message) ? without(message) : message)
+  let moved = inTail === undefined ? undefined : marksOf(inTail)
+  const newest = prompt.content.at(-1)
+  for (const each of marked) {
     const at = placed.findLastIndex((message, index) => index < stableLength && sameMessage(each, message))
-    if (at >= 0) placed[at] = withOptions(placed[at]!, join(placed[at]!.options, marksOf(each)))
-    else if (each === original.at(-1)) moved = marksOf(each)
+    if (at >= 0) placed[at] = each
+    else if (newest !== undefined && sameMessage(each, newest)) moved = marksOf(each)
   }
   const last = placed[stableLength - 1]
   if (moved !== undefined && last !== undefined) {
