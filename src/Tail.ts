@@ -63,6 +63,8 @@ export interface Input {
   readonly counts: () => Decision.Counts
   readonly lastHuman: Transcript.Item | undefined
   readonly isLast: boolean
+  /** Whether what is sent ends in a call that the provider runs. */
+  readonly isPaused: boolean
 }
 
 const message = (source: string, text: string): Prompt.UserMessage =>
@@ -144,7 +146,7 @@ export const make = (
 ): { readonly messages: ReadonlyArray<Prompt.Message>; readonly price: number; readonly memory: Memory } => {
   const { generation, settings, transcript } = input
   const isDue = settings.replayLastUser && (input.isBoundary || memory.pending === generation)
-  if (generation === 0 || hasOpenCalls(transcript)) {
+  if (generation === 0 || input.isPaused || hasOpenCalls(transcript)) {
     return { messages: [], price: 0, memory: { ...memory, pending: isDue ? generation : memory.pending } }
   }
   const messages: Array<Prompt.Message> = []

@@ -190,6 +190,8 @@ export interface Sending {
   /** How many messages at the front are final. */
   readonly final: number
   readonly opened: boolean
+  /** Whether a call that the provider runs is still open at the end: a user message behind it would pass it by. */
+  readonly isPaused: boolean
 }
 
 const renderInto = (
@@ -255,7 +257,8 @@ export const prepare = (self: Live): Sending => {
     },
     added: running + priceOfOpening(self, opened),
     final: front + self.messages.length,
-    opened
+    opened,
+    isPaused: false
   }
   return transcript.isLoose ? paired(self, sending, running) : sending
 }
@@ -278,7 +281,8 @@ const paired = (self: Live, sending: Sending, running: number): Sending => {
     },
     added: running + priceOfOpening(self, opened),
     final: 0,
-    opened
+    opened,
+    isPaused: isPaused(content)
   }
 }
 
@@ -289,6 +293,19 @@ export const payloadOf = (self: Live, sending: Sending): Payload.Payload => {
   self.weighed = self.messages.length
   const rest = Payload.sum([...sending.messages.slice(0, front), ...sending.messages.slice(sending.final)])
   return Payload.add(self.payload, rest)
+}
+
+const isPaused = (messages: ReadonlyArray<Prompt.Message>): boolean => {
+  const open = new Set<string>()
+  for (let at = messages.findLastIndex((message) => message.role === "user") + 1; at < messages.length; at++) {
+    const message = messages[at]!
+    if (message.role !== "assistant") continue
+    for (const part of message.content) {
+      if (part.type === "tool-call" && part.providerExecuted) open.add(part.id)
+      else if (part.type === "tool-result") open.delete(part.id)
+    }
+  }
+  return open.size > 0
 }
 
 /** The region with a synthetic result for each call that is still running: no provider accepts a call left open. */

@@ -394,6 +394,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
         level: state.memory.level,
         generation: state.memory.generation,
         counts: () => Decision.counts(state.index),
+        isPaused: sending.isPaused,
         ...Live.lastHumanOf(live)
       })
       state.tail = tail.memory
