@@ -406,9 +406,9 @@ const runningPrice = eachRequest("running price", ({ outcome }, { price, script 
   }
   if (after.price !== sum) return `the view has the price ${after.price}, is ${sum}`
   const request = successOf(outcome)
-  // A count that is anchored on usage is no sum of prices.
-  if (request === undefined || after.length === 0 || request.count.kind !== "estimated") return undefined
-  if (script.settings.meter === "calibrated") return undefined
+  // Only without bills is a count a sum of prices.
+  const isEstimated = (script.settings.meter ?? "estimate") === "estimate"
+  if (request === undefined || after.length === 0 || !isEstimated) return undefined
   // What is sent beyond the view: the results of running calls, the message that opens, the tail.
   const standing = new Set(after.items.map((item) => Trace.bytes(item.message)))
   const opening = Trace.bytes(firstUser)

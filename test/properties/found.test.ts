@@ -104,6 +104,11 @@ const found: { readonly [name: string]: Script.Script } = {
     append(user("hello"), assistant(text("x".repeat(9_000))), user("and?"), assistant(text("so"), call("srv", true))),
     request
   ], { settings: { maxTokens: 2_035, protectedRecent: 0.5 } }),
+  "a notice behind such a turn, with an empty user message that is not sent": script([
+    append(user("hello"), assistant(text("x".repeat(9_000))), user("and?"), assistant(text("so"), call("srv", true))),
+    append(user(" ")),
+    request
+  ], { settings: { maxTokens: 2_035, protectedRecent: 0.5 } }),
   "a rewind that takes a system entry back": script([
     append(user("hello"), system("rules")),
     request,
