@@ -39,6 +39,18 @@ describe("Retention", () => {
     assert.strictEqual(new Set(probes.map((probe) => probe.text)).size, probes.length)
   })
 
+  it("lets the assistant say it before it calls", () => {
+    const said = planted.probes.filter((probe) => probe.kind === "decision").map((probe) =>
+      planted.messages[probe.at[0]!]!
+    )
+    assert.isAbove(said.length, 0)
+    for (const message of said) {
+      assert.strictEqual(message.role, "assistant")
+      const types = message.role === "assistant" ? message.content.map((part) => part.type) : []
+      if (types.includes("tool-call")) assert.isBelow(types.lastIndexOf("text"), types.indexOf("tool-call"))
+    }
+  })
+
   it("says where each probe is told", () => {
     for (const probe of planted.probes) {
       for (const at of probe.at) {

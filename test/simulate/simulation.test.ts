@@ -64,6 +64,15 @@ describe("Simulation", () => {
       }
     }))
 
+  it.effect("bills no less than the manager counts where the wire joins messages", () =>
+    Effect.gen(function*() {
+      const [system, ...rest] = planted.messages
+      const messages = [system!, Prompt.makeMessage("system", { content: "Be brief." }), ...rest]
+      const { rows } = yield* Simulation.run({ messages }, progressive, { ...world, tools: 0 })
+      for (const row of rows) assert.strictEqual(inputOf(row), row.count, `request ${row.request}`)
+      assert.strictEqual(rows[0]!.viewMessages, 2)
+    }))
+
   it.effect("costs what its rows cost, and those what their buckets cost", () =>
     Effect.gen(function*() {
       const { rows, totals } = yield* Simulation.run(recording, progressive, world)
