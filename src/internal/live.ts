@@ -6,7 +6,6 @@ import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 import * as Alter from "./alter.ts"
 import * as Payload from "./payload.ts"
-import * as Reasoning from "./reasoning.ts"
 import { sameMessage } from "./sameMessage.ts"
 import * as WireSend from "./wireSend.ts"
 
@@ -393,5 +392,5 @@ export const sentUpTo = (self: Live, span: ReadonlySet<number>): ReadonlyArray<P
   const prefix = self.sent.slice(0, end)
   const { messages } = prepare(self)
   const isHeld = prefix.every((message, at) => at < messages.length && sameMessage(message, messages[at]!))
-  return end > 0 && isHeld && !Reasoning.endsBare(prefix) ? prefix : undefined
+  return end > 0 && isHeld ? prefix : undefined
 }

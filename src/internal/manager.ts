@@ -112,6 +112,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
   /** The request that was made last; what it was sent as, and what held before it, until it is answered. */
   let last: Request | undefined
   let dispatched: Dispatched | undefined
+  /** What was particular to the last request: what is done between requests is done for the same model. */
+  let latest: Call = {}
   let isCompacting = false
 
   const changed = SubscriptionRef.update(changes, (n) => n + 1)
@@ -317,6 +319,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
   /** Builds a request; undecided, it is the view under the decisions taken so far, and cannot fail. */
   const buildWith = <E2, R2>(decide: Stage.Stage<E2, R2>) =>
     Effect.fnUntraced(function*(call: Call) {
+      latest = call
       const budget = budgetFor(call)
       const asked: Session.Asked = { entries: state.transcript.entries.length, limit: budget.limit }
       const isRepeated = state.asked !== null && Session.isSame(state.asked, asked)
@@ -497,9 +500,9 @@ export const make = Effect.fnUntraced(function*<E, R>(
   const manualPass = Effect.sync(() => {
     Live.update(state.live)
     const sending = Live.prepare(state.live)
-    const budget = budgetFor({})
+    const budget = budgetFor(latest)
     const price = Live.priceOf(state.live) + sending.added
-    const counted = { ...Session.countedOf(state, {}), price, overhead: budget.overhead }
+    const counted = { ...Session.countedOf(state, latest), price, overhead: budget.overhead }
     return passFor(() => sending, TokenMeter.read(state.meter, settings.meter, counted), budget)
   })
 
@@ -584,6 +587,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       state.maximum = refused.maximum
       state.maximumRoute = call.route ?? ""
     }
+    latest = call
     const given = yield* manualPass
     const scale = refused.tokens === undefined || refusedPrice === 0 ? 1 : refused.tokens / refusedPrice
     const most = Math.min(refusedPrice, refused.maximum === undefined ? Infinity : refused.maximum / scale)

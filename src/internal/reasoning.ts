@@ -28,13 +28,3 @@ export const isOpenTurn = (transcript: Transcript.Transcript): boolean => {
   const { entries, lastActor } = transcript
   return lastActor >= 0 && Transcript.isOpen(transcript, lastActor) && isSigned(entries[lastActor]!.message)
 }
-
-/**
- * Whether a prompt ends in a tool turn that has lost its signed reasoning while another message carries some: a provider
- * that was told to think refuses it ("a final `assistant` message must start with a thinking block").
- */
-export const endsBare = (messages: ReadonlyArray<Prompt.Message>): boolean => {
-  const last = messages.findLast((message) => message.role === "assistant")
-  return last !== undefined && !isSigned(last) && last.content.some((part) => part.type === "tool-call")
-    && messages.some(isSigned)
-}
