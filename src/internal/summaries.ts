@@ -310,6 +310,8 @@ export interface Outcome {
 /** Takes in how a request ended: whether the summary that was ready is used, stays ready, or is given up. */
 export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outcome, limit: number) {
   const { ready } = self
+  // The view is another one after a boundary: what was no span in a fuller one may be one in it.
+  if (outcome.count < self.count) self.notBefore = 0
   self.count = outcome.count
   self.refire = Refire.request(self.refire, self.summary, outcome.count, limit)
   if (self.asked > 0) self.backoff = outcome.isConverged ? 0 : backoffRequests

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Effect from "effect/Effect"
+import { turn } from "../core/conversation.ts"
 import * as Sessions from "./Sessions.ts"
 
 /** The reference's strategy: absorbed as soon as it is ready, nothing paces the next one, and spans are small. */
@@ -113,5 +114,21 @@ describe("refire", () => {
       yield* Sessions.playToTrigger(manager)
       yield* Sessions.play(manager, 12, 30)
       assert.strictEqual(requests.length, 0)
+    }))
+
+  it.effect("looks for a span again when a boundary made another view", () =>
+    Effect.gen(function*() {
+      const { requests, service } = Sessions.saying(Sessions.short)
+      // Everything old is small at first: what is large is protected, until more has come.
+      const settings = Sessions.withSummary({}, { protectedToolResults: 2 })
+      const { manager } = yield* Sessions.watched(settings, { summarizer: service })
+      yield* Sessions.step(manager, ...Sessions.opening, ...turn("a", 18_000), ...turn("b", 17_000))
+      assert.strictEqual(requests.length, 0)
+      yield* Sessions.step(manager, ...turn("c", 300))
+      yield* Sessions.step(manager, ...turn("d", 300))
+      let generation = 0
+      for (let n = 0; n < 12; n++) generation = (yield* Sessions.step(manager, ...Sessions.turnOf(n))).generation
+      assert.isAtLeast(generation, 1)
+      assert.isAtLeast(requests.length, 1)
     }))
 })
