@@ -40,6 +40,7 @@ export interface Row {
     readonly removed: number
     readonly truncated: number
     readonly stubbed: number
+    readonly absorbed: number
   } | null
   readonly skipped: {
     readonly freed: number
@@ -95,8 +96,8 @@ export const happened = (events: ContextManager.Request["events"]): Pick<Row, "b
   let skipped: Row["skipped"] = null
   for (const event of events) {
     if (event._tag === "Compacted") {
-      const { after, before, freed, level, removed, stubbed, truncated } = event
-      boundary = { level, freed, before, after, removed, truncated, stubbed }
+      const { absorbed, after, before, freed, level, removed, stubbed, truncated } = event
+      boundary = { level, freed, before, after, removed, truncated, stubbed, absorbed }
     } else if (event._tag === "CompactionSkipped") {
       const { freed, level, required, streak } = event
       skipped = { freed, required, level, streak }

@@ -25,7 +25,6 @@ const Report = Schema.Struct({
       removed: Count,
       truncated: Count,
       stubbed: Count,
-      absorbed: Count,
       absorbed: Count
     })),
     skipped: Schema.NullOr(Schema.Struct({ freed: Schema.Int, required: Count, level: Count, streak: Count })),
