@@ -318,7 +318,8 @@ export const strays = (summary: string, source: string, stated: ReadonlyArray<st
     const content = words(sentence.replace(rule, ""))
     return content.length > 0 && !sentences.some((each) => states(each, content))
   })
-  return { claims: [...claims], rules }
+  const all = [...claims]
+  return { claims: all.filter((claim) => !all.some((other) => other !== claim && other.includes(claim))), rules }
 }
 
 /**

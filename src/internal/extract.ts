@@ -117,8 +117,8 @@ export const summary = (messages: ReadonlyArray<Prompt.Message>, maxTokens: numb
     const share = Math.floor(section.share * room) + spare
     const lines = fitting(section.lines, share - section.heading.length - 6)
     const text = lines.length === 0 ? "" : `## ${section.heading}\n\n${lines.join("\n")}`
-    // What one section leaves, the next may use.
-    spare = share - text.length
+    // What one section leaves, the next may use; a blank line stands between two.
+    spare = share - (text === "" ? 0 : text.length + 2)
     if (text !== "") parts.push(text)
   }
   return parts.join("\n\n")

@@ -142,7 +142,7 @@ describe("standalone", () => {
   it.effect("is bounded: results by resultChars, head and tail; media are named with the text beside them", () =>
     Effect.gen(function*() {
       const { requests, service } = Sessions.saying(short, "other")
-      const settings = withSummary({ resultChars: 2_000 }, {
+      const settings = withSummary({ resultChars: 2_000, retain: 0.02 }, {
         maxTokens: 160_000,
         protectedToolResults: 0,
         protectedRecent: 0.1
