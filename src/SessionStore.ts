@@ -111,6 +111,7 @@ export interface Snapshot {
 
 /**
  * What a store holds: the newest snapshot that agrees with the log, if there is one, and the events after it, or all.
+ * `lines` are where each of them lies, from 1, for what is said of them.
  *
  * @category models
  * @since 0.1.0
@@ -118,6 +119,7 @@ export interface Snapshot {
 export interface Contents {
   readonly snapshot: Snapshot | null
   readonly events: ReadonlyArray<Schema.Json>
+  readonly lines: ReadonlyArray<number>
 }
 
 /**
@@ -153,8 +155,8 @@ export const SessionStore = Context.Reference<Service | undefined>("effect-compa
 
 /** A copy that nobody else can change; what JSON leaves out is left out. */
 const copy = (value: Schema.Json): Schema.Json => {
-  const copied: Schema.Json = JSON.parse(JSON.stringify(value))
-  return copied
+  // What was made of JSON is JSON.
+  return JSON.parse(JSON.stringify(value)) as Schema.Json
 }
 
 /**
@@ -176,7 +178,9 @@ export const makeMemory: Effect.Effect<Service> = Effect.sync(() => {
     read: ({ whole = false } = {}) =>
       Effect.sync(() => {
         const snapshot = whole ? null : newest
-        return { snapshot, events: log.slice(snapshot?.events ?? 0).map(copy) }
+        const from = snapshot?.events ?? 0
+        const events = log.slice(from).map(copy)
+        return { snapshot, events, lines: events.map((_, at) => from + at + 1) }
       }),
     flush: Effect.void,
     snapshot: ({ events, state }) =>
@@ -234,6 +238,7 @@ export const layerKeyValueStore = (options?: {
       })
       const readFrom = Effect.fnUntraced(function*(snapshot: Snapshot | null) {
         const events: Array<Schema.Json> = []
+        const lines: Array<number> = []
         for (let batch = 0; batch < batches; batch++) {
           const text = yield* Effect.mapError(kv.get(keyOf(batch)), failed("read"))
           const found = text === undefined ? undefined : Lines.decode(new TextEncoder().encode(text.trimEnd()))
@@ -245,10 +250,12 @@ export const layerKeyValueStore = (options?: {
             })
           }
           found.events.forEach((event, at) => {
-            if (found.seq + at >= (snapshot?.events ?? 0)) events.push(event)
+            if (found.seq + at < (snapshot?.events ?? 0)) return
+            events.push(event)
+            lines.push(batch + 1)
           })
         }
-        return { snapshot, events }
+        return { snapshot, events, lines }
       })
       const newest = Effect.flatMap(
         Effect.mapError(kv.get("snapshot"), failed("read")),
@@ -431,7 +438,7 @@ const lineBefore = (bytes: Uint8Array, end: number): Uint8Array => {
 export const readDirectory = (
   directory: string
 ): Effect.Effect<
-  { readonly path: string; readonly events: ReadonlyArray<Schema.Json>; readonly lines: number; readonly torn: number },
+  Contents & { readonly path: string; readonly torn: number },
   SessionStoreError | SessionCorrupt,
   FileSystem.FileSystem | Path.Path
 > =>
@@ -439,8 +446,9 @@ export const readDirectory = (
     Effect.catchTag(
       Effect.map(Effect.andThen(check, read(true)), ({ bytes, found }) => ({
         path: log,
+        snapshot: null,
         events: found.events,
-        lines: found.lines,
+        lines: found.places,
         torn: bytes.length - found.bytes
       })),
       "PlatformError",
@@ -616,7 +624,8 @@ export const makeFile = Effect.fnUntraced(function*(
         Effect.catchTag(
           Effect.map(read(whole), ({ found, snapshot }) => ({
             snapshot: snapshot === undefined ? null : { events: snapshot.events, state: snapshot.state },
-            events: found.events
+            events: found.events,
+            lines: found.places
           })),
           "PlatformError",
           failed("read")

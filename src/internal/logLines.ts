@@ -43,6 +43,8 @@ export const decode = (line: Uint8Array): Batch | undefined => {
  */
 export interface Contents {
   readonly events: Array<Schema.Json>
+  /** The line of each event, from 1. */
+  readonly places: Array<number>
   readonly lines: number
   readonly bytes: number
   readonly fault: "none" | "torn" | "damaged" | "out-of-order"
@@ -51,16 +53,22 @@ export interface Contents {
 /** Reads the lines from a position on; `seq` is the seq that the first of them must have, `lines` how many come before. */
 export const read = (bytes: Uint8Array, from = 0, seq = 0, lines = 0): Contents => {
   const events: Array<Schema.Json> = []
+  const places: Array<number> = []
   let at = from
   for (; at < bytes.length; lines++) {
     const end = bytes.indexOf(newline, at)
     const batch = end < 0 ? undefined : decode(bytes.subarray(at, end))
-    if (batch === undefined) return { events, lines, bytes: at, fault: hasLines(bytes, at) ? "damaged" : "torn" }
-    if (batch.seq !== seq + events.length) return { events, lines, bytes: at, fault: "out-of-order" }
-    for (const event of batch.events) events.push(event)
+    if (batch === undefined) {
+      return { events, places, lines, bytes: at, fault: hasLines(bytes, at) ? "damaged" : "torn" }
+    }
+    if (batch.seq !== seq + events.length) return { events, places, lines, bytes: at, fault: "out-of-order" }
+    for (const event of batch.events) {
+      events.push(event)
+      places.push(lines + 1)
+    }
     at = end + 1
   }
-  return { events, lines, bytes: at, fault: "none" }
+  return { events, places, lines, bytes: at, fault: "none" }
 }
 
 const start = encoder.encode("{\"seq\":")

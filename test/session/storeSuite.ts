@@ -37,10 +37,16 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
 
     const eventsOf = (store: SessionStore.Service) => Effect.map(store.read({ whole: true }), ({ events }) => events)
 
+    const read = (store: SessionStore.Service, whole = false) =>
+      Effect.map(store.read({ whole }), ({ events, lines, snapshot }) => {
+        assert.strictEqual(lines.length, events.length)
+        return { snapshot, events }
+      })
+
     each("is empty at first", ({ open }) =>
       Effect.gen(function*() {
         const store = yield* open
-        assert.deepStrictEqual(yield* store.read(), { snapshot: null, events: [] })
+        assert.deepStrictEqual(yield* read(store), { snapshot: null, events: [] })
         assert.strictEqual(store.repair, null)
         assert.isAbove(store.name.length, 0)
       }))
@@ -115,12 +121,12 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
         yield* store.append([1, 2])
         yield* store.append([3])
         yield* store.snapshot({ events: 3, state: { sum: 6 } })
-        assert.deepStrictEqual(yield* store.read(), { snapshot: { events: 3, state: { sum: 6 } }, events: [] })
+        assert.deepStrictEqual(yield* read(store), { snapshot: { events: 3, state: { sum: 6 } }, events: [] })
         yield* store.append([4, 5])
-        assert.deepStrictEqual(yield* store.read(), { snapshot: { events: 3, state: { sum: 6 } }, events: [4, 5] })
+        assert.deepStrictEqual(yield* read(store), { snapshot: { events: 3, state: { sum: 6 } }, events: [4, 5] })
         yield* store.snapshot({ events: 5, state: { sum: 15 } })
-        assert.deepStrictEqual(yield* store.read(), { snapshot: { events: 5, state: { sum: 15 } }, events: [] })
-        assert.deepStrictEqual(yield* store.read({ whole: true }), { snapshot: null, events: [1, 2, 3, 4, 5] })
+        assert.deepStrictEqual(yield* read(store), { snapshot: { events: 5, state: { sum: 15 } }, events: [] })
+        assert.deepStrictEqual(yield* read(store, true), { snapshot: null, events: [1, 2, 3, 4, 5] })
       }))
 
     each("goes on where it was closed", ({ isKept, open }) =>
@@ -134,7 +140,7 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
         }))
         yield* Effect.scoped(Effect.gen(function*() {
           const store = yield* open
-          assert.deepStrictEqual(yield* store.read(), { snapshot: { events: 2, state: 3 }, events: [3] })
+          assert.deepStrictEqual(yield* read(store), { snapshot: { events: 2, state: 3 }, events: [3] })
           yield* store.append([4])
         }))
         assert.deepStrictEqual(yield* eventsOf(yield* open), [1, 2, 3, 4])

@@ -1,0 +1,448 @@
+/**
+ * What is written of a session, and what follows from it.
+ *
+ * Everything that changes a session is an event: messages that came, decisions, what was billed, how a request was sent,
+ * what was dropped, and the start, the record and the end of a compaction. The state of a session is a fold of its events,
+ * so that it is the same in the process that wrote them and in one that reads them.
+ *
+ * **Details**
+ *
+ * The first event after each opening is `Opened`, with the version of the format. An event of an unknown kind makes a log
+ * unreadable, unless it says of itself that it may be skipped (`"optional":true`).
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import * as Decision from "./Decision.ts"
+import * as Summaries from "./internal/summaries.ts"
+import type * as SessionStore from "./SessionStore.ts"
+import * as Stage from "./Stage.ts"
+import * as Summarizer from "./Summarizer.ts"
+import * as Tail from "./Tail.ts"
+import * as TokenMeter from "./TokenMeter.ts"
+
+/**
+ * The version of the events that this library writes, and the newest that it reads.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const version = 1
+
+/**
+ * A session was opened: a compaction that was begun before and not ended will not be any more.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Opened = Schema.TaggedStruct("Opened", { version: Schema.Natural })
+
+const Message = Schema.Struct({
+  message: Prompt.Message,
+  origin: Schema.Literals(["caller", "library", "runtime"])
+})
+
+/**
+ * Messages came in, each with who put it there.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Appended = Schema.TaggedStruct("Appended", { messages: Schema.Array(Message) })
+
+/**
+ * Decisions were taken.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Decided = Schema.TaggedStruct("Decided", { decisions: Schema.Array(Decision.Decision) })
+
+const Asked = Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite }))
+
+const Ready = Schema.NullOr(Schema.Struct({
+  checkpoint: Schema.Natural,
+  seqs: Schema.Array(Schema.Natural),
+  inPlace: Schema.Boolean
+}))
+
+const requestFields = {
+  asked: Asked,
+  maximum: Schema.NullOr(Schema.Natural),
+  maximumRoute: Schema.String,
+  memory: Stage.PassMemory,
+  meter: TokenMeter.State,
+  tail: Tail.Memory,
+  sent: Schema.Natural,
+  pace: Summaries.Pace,
+  ready: Ready
+}
+
+/**
+ * Some of what requests and bills left behind is another than before; what is not named is as it was.
+ *
+ * **Details**
+ *
+ * - `asked`: what the last request asked for. `sent`: its generation. `tail`: what its notice announced.
+ * - `meter`: what was billed, and what is in flight. `maximum`, `maximumRoute`: what a provider said it takes at most.
+ * - `memory`: of the passes. `pace`, `ready`: when the next summary is due, and the one that waits for a boundary.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Changed = Schema.TaggedStruct("Changed", {
+  asked: Schema.optionalKey(requestFields.asked),
+  maximum: Schema.optionalKey(requestFields.maximum),
+  maximumRoute: Schema.optionalKey(requestFields.maximumRoute),
+  memory: Schema.optionalKey(requestFields.memory),
+  meter: Schema.optionalKey(requestFields.meter),
+  tail: Schema.optionalKey(requestFields.tail),
+  sent: Schema.optionalKey(requestFields.sent),
+  pace: Schema.optionalKey(requestFields.pace),
+  ready: Schema.optionalKey(requestFields.ready)
+})
+
+/**
+ * The history was not the one seen before, or was rewound, or forgotten: the first `messages` messages and the first
+ * `decisions` decisions stay.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Dropped = Schema.TaggedStruct("Dropped", { messages: Schema.Natural, decisions: Schema.Natural })
+
+/**
+ * A compaction that was asked for by hand began; `commandId` is of the command.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const CompactionStarted = Schema.TaggedStruct("CompactionStarted", { commandId: Schema.NullOr(Schema.String) })
+
+/**
+ * A summary was taken in: the text of the model, unframed, what it stands for, and the evidence of the call. Its checkpoint
+ * is the message of the `Appended` that follows.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Summarised = Schema.TaggedStruct("Summarised", {
+  seqs: Schema.Array(Schema.Natural),
+  price: Schema.Natural,
+  text: Schema.String,
+  model: Schema.NullOr(Schema.String),
+  layout: Summarizer.Layout,
+  fallback: Schema.NullOr(Summarizer.Fallback),
+  input: Schema.NullOr(Schema.Finite),
+  output: Schema.NullOr(Schema.Finite),
+  commandId: Schema.NullOr(Schema.String)
+})
+
+/**
+ * A compaction that was asked for by hand ended; `reason` says why it came to nothing, `null` where it did not.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const CompactionEnded = Schema.TaggedStruct("CompactionEnded", {
+  commandId: Schema.NullOr(Schema.String),
+  reason: Schema.NullOr(Schema.String)
+})
+
+/**
+ * @category events
+ * @since 0.1.0
+ */
+export const Event = Schema.Union([
+  Opened,
+  Appended,
+  Decided,
+  Changed,
+  Dropped,
+  CompactionStarted,
+  Summarised,
+  CompactionEnded
+]).pipe(Schema.toTaggedUnion("_tag"))
+
+/**
+ * @category events
+ * @since 0.1.0
+ */
+export type Event = typeof Event.Type
+
+/**
+ * Fails when a log cannot be read: the file, the line from 1, and what is wrong with it. Nothing was changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SessionUnreadable extends Schema.TaggedError<SessionUnreadable>("effect-compaction/SessionUnreadable")(
+  "SessionUnreadable",
+  { path: Schema.String, line: Schema.Natural, reason: Schema.String }
+) {
+  override get message() {
+    return `${this.path}, line ${this.line}: ${this.reason}. It may be of a newer version of this library, or not of it.`
+  }
+}
+
+/**
+ * What the events of a log come to. It has one writer: {@link apply} changes it in place.
+ *
+ * **Details**
+ *
+ * - `messages`, `decisions`: those that stand, oldest first. `entries`: how many entries the messages make.
+ * - `events`: how many events were taken in. `isCompacting`: whether a compaction was begun, by this opening, and has not
+ *   ended.
+ * - The rest is what `Changed` says.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface State {
+  readonly messages: Array<typeof Message.Type>
+  readonly decisions: Array<Decision.Decision>
+  entries: number
+  events: number
+  isCompacting: boolean
+  asked: typeof Asked.Type
+  maximum: number | null
+  maximumRoute: string
+  memory: Stage.PassMemory
+  meter: TokenMeter.State
+  tail: Tail.Memory
+  sent: number
+  pace: Summaries.Pace
+  ready: typeof Ready.Type
+}
+
+/**
+ * Makes the state of a log that has no events.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (): State => ({
+  messages: [],
+  decisions: [],
+  entries: 0,
+  events: 0,
+  isCompacting: false,
+  asked: null,
+  maximum: null,
+  maximumRoute: "",
+  memory: Stage.noMemory,
+  meter: TokenMeter.empty,
+  tail: Tail.noMemory,
+  sent: 0,
+  pace: Summaries.initialPace,
+  ready: null
+})
+
+const entriesOf = (message: Prompt.Message): number => message.role === "tool" ? message.content.length : 1
+
+/** Why an event cannot follow what came before it, or `undefined`. */
+const faultOf = (self: State, event: Event): string | undefined => {
+  switch (event._tag) {
+    case "Opened":
+      return event.version > version
+        ? `it is of version ${event.version}, and ${version} is the newest known here`
+        : undefined
+    case "Dropped":
+      return event.messages > self.messages.length || event.decisions > self.decisions.length
+        ? "it keeps more than there is"
+        : undefined
+    case "Decided": {
+      const most = (decision: Decision.Decision): number =>
+        "seqs" in decision ? Math.max(-1, ...decision.seqs) : decision.seq
+      return event.decisions.some((decision) => most(decision) >= self.entries)
+        ? "it decides about entries that are not there"
+        : undefined
+    }
+    default:
+      return undefined
+  }
+}
+
+/**
+ * Takes an event into a state, or says why it cannot follow; then nothing changes.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const apply = (self: State, event: Event): string | undefined => {
+  const fault = faultOf(self, event)
+  if (fault !== undefined) return fault
+  self.events++
+  switch (event._tag) {
+    case "Opened":
+      self.isCompacting = false
+      break
+    case "Appended":
+      for (const each of event.messages) {
+        self.messages.push(each)
+        self.entries += entriesOf(each.message)
+      }
+      break
+    case "Decided":
+      for (const decision of event.decisions) self.decisions.push(decision)
+      break
+    case "Changed": {
+      const { _tag: _, ...changes } = event
+      Object.assign(self, changes)
+      break
+    }
+    case "Dropped":
+      for (let at = event.messages; at < self.messages.length; at++) {
+        self.entries -= entriesOf(self.messages[at]!.message)
+      }
+      self.messages.length = event.messages
+      self.decisions.length = event.decisions
+      break
+    case "CompactionStarted":
+      self.isCompacting = true
+      break
+    case "CompactionEnded":
+      self.isCompacting = false
+      break
+    case "Summarised":
+      break
+  }
+  return undefined
+}
+
+const EventJson = Schema.toCodecJson(Event)
+
+const StateJson = Schema.toCodecJson(Schema.Struct({
+  messages: Schema.mutable(Schema.Array(Message)),
+  decisions: Schema.mutable(Schema.Array(Decision.Decision)),
+  entries: Schema.Natural,
+  events: Schema.Natural,
+  isCompacting: Schema.Boolean,
+  ...requestFields
+}))
+
+const encodeEvent = Schema.encodeSync(EventJson)
+
+/**
+ * An event as JSON.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const encode = (event: Event): Schema.Json => encodeEvent(event)
+
+const decodeEvent = Schema.decodeUnknownResult(EventJson)
+
+const known: ReadonlySet<string> = new Set(Object.keys(Event.cases))
+
+/** Reads an event; `null` for one that may be skipped. */
+const decode = (value: Schema.Json): Event | null | string => {
+  const decoded = decodeEvent(value)
+  if (decoded._tag === "Success") return decoded.success
+  const tag = Predicate.hasProperty(value, "_tag") ? String(value._tag) : undefined
+  if (tag === undefined) return "it is no event of a session"
+  if (known.has(tag)) return `the event ${tag} is not as it should be: ${decoded.failure.message}`
+  return Predicate.hasProperty(value, "optional") && value.optional === true ? null : `the event ${tag} is unknown`
+}
+
+/**
+ * Folds what a store holds. `upTo` is called with each event and the state after it.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const fold = Effect.fnUntraced(function*(
+  path: string,
+  { events, lines, snapshot }: SessionStore.Contents,
+  onEvent?: (event: Event, state: State) => void
+): Effect.fn.Return<State, SessionUnreadable> {
+  const restored = snapshot === null
+    ? Option.none()
+    : yield* Effect.option(Schema.decodeUnknownEffect(StateJson)(snapshot.state))
+  if (snapshot !== null && Option.isNone(restored)) {
+    return yield* new SessionUnreadable({ path, line: 0, reason: "its snapshot cannot be read" })
+  }
+  const state: State = Option.isSome(restored) ? { ...restored.value } : make()
+  for (const [at, value] of events.entries()) {
+    const event = decode(value)
+    const fault = event === null || typeof event === "string" ? event : apply(state, event) ?? null
+    if (fault !== null) return yield* new SessionUnreadable({ path, line: lines[at] ?? 0, reason: fault })
+    if (event === null) state.events++
+    else if (typeof event !== "string") onEvent?.(event, state)
+  }
+  return state
+})
+
+/**
+ * Reads the state of a session. A snapshot that cannot be read is left out: the log is the truth.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const read = (
+  store: SessionStore.Service
+): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
+  Effect.flatMap(store.read(), (contents) =>
+    contents.snapshot === null
+      ? fold(store.name, contents)
+      : Effect.catch(fold(store.name, contents), () =>
+        Effect.flatMap(store.read({ whole: true }), (whole) => fold(store.name, whole))))
+
+/**
+ * Keeps a snapshot of a session, so that the next opening reads only what comes after it.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const snapshot = (
+  store: SessionStore.Service
+): Effect.Effect<void, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
+  Effect.flatMap(
+    read(store),
+    (state) =>
+      Effect.flatMap(
+        Effect.orDie(Schema.encodeEffect(StateJson)(state)),
+        (encoded) => store.snapshot({ events: state.events, state: encoded })
+      )
+  )
+
+/**
+ * The events of a session up to entry `entry`, exclusive: a session of its own, whose view is the one that this one had
+ * when that entry came. Entries that were dropped since are not counted.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const fork = Effect.fnUntraced(function*(
+  path: string,
+  contents: SessionStore.Contents,
+  entry: number
+): Effect.fn.Return<ReadonlyArray<Schema.Json>, SessionUnreadable> {
+  const events: Array<Event> = []
+  const counts: Array<number> = []
+  const { entries } = yield* fold(path, contents, (event, state) => {
+    events.push(event)
+    counts.push(state.entries)
+  })
+  if (entry >= entries) return events.map(encode)
+  // The last event before which the session had no more entries than that: later ones only add.
+  let at = counts.length - 1
+  while (at >= 0 && counts[at]! > entry) at--
+  const kept = events.slice(0, at + 1)
+  const next = events[at + 1]
+  if (next?._tag === "Appended") {
+    const messages: Array<typeof Message.Type> = []
+    let count = at < 0 ? 0 : counts[at]!
+    for (const each of next.messages) {
+      count += entriesOf(each.message)
+      if (count > entry) break
+      messages.push(each)
+    }
+    if (messages.length > 0) kept.push({ _tag: "Appended", messages })
+  }
+  return kept.map(encode)
+})
