@@ -177,7 +177,7 @@ const addPart = (measure: Measure, part: Prompt.Part): void => {
       return addToolResult(measure, part)
     case "tool-approval-request":
     case "tool-approval-response":
-      return
+      break
   }
 }
 

@@ -209,8 +209,12 @@ const fromRungs = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Ladder<E, R> =>
  */
 export const make = <const Rungs extends ReadonlyArray<Rung.Any>>(
   ...rungs: Rungs
-): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>> =>
-  fromRungs<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>>(rungs)
+): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>> => {
+  type E = Rung.Error<Rungs[number]>
+  type R = Rung.Services<Rungs[number]>
+  // Each rung is one of the tuple, so its errors and requirements are among those of all; the union is not seen through.
+  return fromRungs(rungs as ReadonlyArray<unknown> as ReadonlyArray<Rung.Rung<E, R>>)
+}
 
 /**
  * The default ladder: eight rungs that only truncate at first, and remove more and more.

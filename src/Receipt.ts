@@ -6,7 +6,7 @@
  *
  * @since 0.1.0
  */
-import * as Decision from "./Decision.ts"
+import type * as Decision from "./Decision.ts"
 import type * as Transcript from "./Transcript.ts"
 import type * as View from "./View.ts"
 

@@ -66,8 +66,7 @@ export interface Rung<out E = never, out R = never> {
  * @category utility types
  * @since 0.1.0
  */
-// `any` accepts every error and requirement in a constraint; none of it reaches a result type.
-export type Any = Rung<any, any>
+export type Any = Rung<unknown, unknown>
 
 /**
  * @category utility types

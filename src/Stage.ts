@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
 import * as Budget from "./Budget.ts"
-import * as CompactionEvent from "./CompactionEvent.ts"
+import type * as CompactionEvent from "./CompactionEvent.ts"
 import * as Estimator from "./Estimator.ts"
 import * as PayloadInternal from "./internal/payload.ts"
 import * as Settings from "./Settings.ts"
@@ -237,8 +237,7 @@ export interface Check<out E = never, out R = never> {
  * @category utility types
  * @since 0.1.0
  */
-// `any` accepts every error and requirement in a constraint; none of it reaches a result type.
-export type Any = Stage<any, any>
+export type Any = Stage<unknown, unknown>
 
 /**
  * @category utility types
@@ -260,8 +259,13 @@ export type Services<S> = S extends Stage<infer _E, infer R> ? R : never
  */
 export const pipeline = <const Stages extends ReadonlyArray<Any>>(
   ...stages: Stages
-): Stage<Error<Stages[number]>, Services<Stages[number]>> =>
-(pass) => Effect.reduce(stages, () => pass, (current, stage) => stage(current))
+): Stage<Error<Stages[number]>, Services<Stages[number]>> => {
+  type E = Error<Stages[number]>
+  type R = Services<Stages[number]>
+  // Each stage is one of the tuple, so its errors and requirements are among those of all; the union is not seen through.
+  const all = stages as ReadonlyArray<unknown> as ReadonlyArray<Stage<E, R>>
+  return (pass) => Effect.reduce(all, () => pass, (current, stage) => stage(current))
+}
 
 /**
  * Runs the stage only when the predicate holds.

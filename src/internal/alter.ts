@@ -13,9 +13,8 @@ const made = new WeakMap<Transcript.Entry, Array<Transcript.Item>>()
 const same = (a: Decision.Alteration, b: Decision.Alteration): boolean => {
   if (a === b) return true
   if (a._tag !== b._tag) return false
-  // Both are the plain data of one tagged struct, so they have the same keys, each with a string, number or boolean.
-  const left = a as { readonly [key: string]: unknown }
-  const right = b as { readonly [key: string]: unknown }
+  const left: { readonly [key: string]: unknown } = a
+  const right: { readonly [key: string]: unknown } = b
   for (const key in left) if (key !== "at" && left[key] !== right[key]) return false
   return true
 }

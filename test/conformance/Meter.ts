@@ -62,24 +62,24 @@ const run = (self: Case): Outcome => {
     switch (event.op) {
       case "append":
         surface = [...surface, { event: at, price: tokens(event.chars) }]
-        return
+        return undefined
       case "header":
         envelope = envelopeOf(event)
-        return
+        return undefined
       case "step":
-        return
+        return undefined
       case "dispatch":
         state = TokenMeter.dispatch(state, counted(envelope))
-        return
+        return undefined
       case "failed":
         state = TokenMeter.abandon(state)
-        return
+        return undefined
       case "response": {
         if (state.inFlight === null) return "no-request"
         const { cacheRead, cacheWrite, input } = event.usage ?? {}
         state = TokenMeter.observe(state, { uncached: input, cacheRead, cacheWrite })
         surface = [...surface, { event: at, price: tokens(event.chars) }]
-        return
+        return undefined
       }
       case "replace": {
         const start = surface.findIndex((node) => node.event === event.start)
@@ -87,7 +87,7 @@ const run = (self: Case): Outcome => {
         if (start < 0 || end < 0) return "not-on-surface"
         if (start > end) return "reversed"
         surface = [...surface.slice(0, start), { event: at, price: tokens(event.chars) }, ...surface.slice(end + 1)]
-        return
+        return undefined
       }
     }
   }
