@@ -194,17 +194,22 @@ describe("the presets", () => {
     assert.deepStrictEqual(Object.keys(Policy.presets), [
       "contextSimple",
       "contextSimpleHybrid",
-      "anthropicContextEditing",
-      "openCode",
+      "contextSimpleSummary",
+      "deepseekHarness",
       "codex",
+      "claudeCode",
+      "openCode",
+      "anthropicContextEditing",
       "slidingWindow",
-      "none"
+      "none",
+      "recommended"
     ]))
 
   for (const [name, preset] of Object.entries<Policy.Policy>(Policy.presets)) {
     it.effect(`${name} is what its JSON decodes to`, () =>
       Effect.gen(function*() {
-        assert.deepStrictEqual(yield* Policy.decode(JSON.parse(JSON.stringify(preset))), preset)
+        const written = { ...Policy.options(preset).settings, ladder: preset.ladder }
+        assert.deepStrictEqual(yield* Policy.decode(JSON.parse(JSON.stringify(written))), preset)
       }))
   }
 

@@ -41,7 +41,8 @@ const load = Effect.fnUntraced(function*(
   name: string
 ): Effect.fn.Return<object, PolicyFailed, FileSystem.FileSystem> {
   const preset = Object.entries<Policy.Policy>(Policy.presets).find(([each]) => each === name)
-  if (preset !== undefined) return preset[1]
+  // As a file would write it: a duration of a preset is a value already.
+  if (preset !== undefined) return { ...Policy.options(preset[1]).settings, ladder: preset[1].ladder }
   const files = yield* FileSystem.FileSystem
   const text = yield* files.readFileString(name).pipe(
     Effect.mapError((error) => {

@@ -131,8 +131,8 @@ describe("replay --policy", () => {
 
   const refused: ReadonlyArray<readonly [policy: string, flags: ReadonlyArray<string>, says: ReadonlyArray<string>]> = [
     ["codes", [], [
-      "--policy codes: write one of contextSimple, contextSimpleHybrid, anthropicContextEditing, openCode, codex, "
-      + "slidingWindow, none, or a JSON file: there is no such file either"
+      "--policy codes: write one of contextSimple, contextSimpleHybrid, contextSimpleSummary, deepseekHarness, codex, claudeCode, "
+      + "openCode, anthropicContextEditing, slidingWindow, none, recommended, or a JSON file: there is no such file either"
     ]],
     ["toString", [], ["--policy toString: write one of contextSimple"]],
     [folder, [], [`--policy ${folder}: write one of contextSimple`]],
