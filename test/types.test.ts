@@ -1,5 +1,6 @@
 /** The compiler is the test: `npm run check` fails when an inferred type is not exactly what stands here. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Checkpoint from "effect-compaction/Checkpoint"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Gate from "effect-compaction/Gate"
@@ -7,6 +8,7 @@ import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Rung from "effect-compaction/Rung"
 import * as Stage from "effect-compaction/Stage"
+import type * as Summarizer from "effect-compaction/Summarizer"
 import type * as View from "effect-compaction/View"
 import * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
@@ -51,6 +53,55 @@ ok<Equal<typeof builtIn, Rung.Rung>>()
 ok<Equal<Rung.Error<typeof builtIn>, never>>()
 const alone = Rung.stage(own)
 ok<Equal<typeof alone, Stage.Stage<IndexLost | IndexStale, CodeIndex>>>()
+
+// ---- summaries: gate, ladder, clear floor and shrink guard in one pipeline --------------------------------------------
+const absorbing = Stage.guard(Checkpoint.absorb, Guard.shrinks)
+ok<Equal<typeof absorbing, Stage.Stage<Guard.SummaryNotSmaller>>>()
+const whole = Stage.pipeline(
+  Gate.provenance,
+  Stage.guard(Stage.pipeline(absorbing, Ladder.make(own)), Guard.clearAtLeast)
+)
+ok<
+  Equal<
+    Stage.Error<typeof whole>,
+    | Gate.ProvenanceRefused
+    | Guard.ClearFloorUnsatisfied
+    | Guard.SummaryNotSmaller
+    | Ladder.BudgetInfeasible
+    | IndexLost
+    | IndexStale
+  >
+>()
+ok<Equal<Stage.Services<typeof whole>, CodeIndex>>()
+const noRefusal = pipe(whole, Stage.skipOn("ProvenanceRefused"))
+ok<Equal<Stage.Error<typeof noRefusal>, Exclude<Stage.Error<typeof whole>, Gate.ProvenanceRefused>>>()
+const noFloor = pipe(whole, Stage.skipOn("ClearFloorUnsatisfied"))
+ok<Equal<Stage.Error<typeof noFloor>, Exclude<Stage.Error<typeof whole>, Guard.ClearFloorUnsatisfied>>>()
+const noLarger = pipe(whole, Stage.skipOn("SummaryNotSmaller"))
+ok<Equal<Stage.Error<typeof noLarger>, Exclude<Stage.Error<typeof whole>, Guard.SummaryNotSmaller>>>()
+const onlyLadder = pipe(whole, Stage.skipOn("ProvenanceRefused", "ClearFloorUnsatisfied", "SummaryNotSmaller"))
+ok<Equal<Stage.Error<typeof onlyLadder>, Ladder.BudgetInfeasible | IndexLost | IndexStale>>()
+const silent = pipe(
+  onlyLadder,
+  Stage.skipOn("BudgetInfeasible", "IndexLost", "IndexStale")
+)
+ok<Equal<typeof silent, Stage.Stage<never, CodeIndex>>>()
+// The stages of the default pass that make summaries fail with nothing.
+ok<Equal<typeof Checkpoint.absorbSmaller, Stage.Stage>>()
+ok<Equal<typeof Checkpoint.between, Stage.Stage>>()
+ok<
+  Equal<
+    ContextManager.ManualCompactionError,
+    | ContextManager.CompactionBusy
+    | ContextManager.SurfaceChanged
+    | Summarizer.SummarizerFailed
+    | Summarizer.SummaryTimedOut
+    | Summarizer.SummaryTruncated
+    | Summarizer.SummaryEmpty
+    | Summarizer.SummaryUnfaithful
+    | Guard.SummaryNotSmaller
+  >
+>()
 
 // ---- stages ------------------------------------------------------------------------------------------------------
 const both = Stage.pipeline(asStage, Rung.stage(builtIn), Gate.overhead)
