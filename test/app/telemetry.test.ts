@@ -1,0 +1,137 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Settings from "effect-compaction/Settings"
+import * as Summarizer from "effect-compaction/Summarizer"
+import * as Telemetry from "effect-compaction/Telemetry"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import * as Tracer from "effect/Tracer"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { prompt, session, turn, user } from "../core/conversation.ts"
+
+const settings: Settings.Input = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
+
+/** Runs with metrics and a tracer of its own; returns what was exported. */
+const exported = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const spans: Array<Tracer.NativeSpan> = []
+  const logs: Array<{ readonly message: string; readonly annotations: { readonly [key: string]: unknown } }> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
+  })
+  const logger = Logger.make(({ fiber, message }) => {
+    logs.push({ message: String(message), annotations: fiber.getRef(References.CurrentLogAnnotations) })
+  })
+  const metrics = yield* Effect.andThen(effect, Metric.snapshot).pipe(
+    Effect.withTracer(tracer),
+    Effect.provideService(Metric.MetricRegistry, new Map()),
+    Effect.provide(Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, "Debug")))
+  )
+  const find = (id: string) => metrics.filter((metric) => metric.id === id)
+  return {
+    spans: spans.filter((span) => span.name === "compaction.boundary"),
+    logs,
+    find,
+    count: (id: string) =>
+      find(id).reduce((sum, metric) => sum + Number((metric.state as { readonly count: number | bigint }).count), 0)
+  }
+})
+
+describe("telemetry", () => {
+  it.effect("one span, count, histogram entry and log line for each boundary", () =>
+    Effect.gen(function*() {
+      let boundaries = 0
+      let ratio = 0
+      const { count, find, logs, spans } = yield* exported(Effect.gen(function*() {
+        const self = yield* ContextManager.make({ settings })
+        yield* self.append(session)
+        yield* self.request
+        for (let n = 0; n < 8; n++) {
+          yield* self.append(prompt(...turn(`more-${n}`, 2_000)))
+          yield* self.request
+        }
+        yield* self.append(prompt(user("a small one")))
+        yield* self.request
+        const { budget, generation, reading } = yield* self.status
+        boundaries = generation
+        ratio = reading!.tokens / budget!.limit
+      }))
+      assert.isAtLeast(boundaries, 2)
+      assert.strictEqual(spans.length, boundaries)
+      assert.strictEqual(count("compaction_boundaries_total"), boundaries)
+      assert.strictEqual(count("compaction_freed_tokens"), boundaries)
+      assert.strictEqual(logs.filter((log) => log.message === "compacted").length, boundaries)
+      for (const [at, span] of spans.entries()) {
+        assert.strictEqual(span.status._tag, "Ended")
+        assert.strictEqual(span.attributes.get("compaction.generation"), at + 1)
+        const [before, after, freed] = ["before", "after", "freed"].map((key) =>
+          Number(span.attributes.get(`compaction.${key}`))
+        )
+        assert.strictEqual(before! - after!, freed)
+        assert.isAbove(Number(span.attributes.get("compaction.level")), 0)
+        assert.strictEqual(span.attributes.get("compaction.kind"), "estimated")
+      }
+      assert.deepInclude(logs[0]?.annotations, { "compaction.generation": 1, "compaction.kind": "estimated" })
+      const [occupancy] = find("compaction_occupancy_ratio")
+      assert.strictEqual((occupancy?.state as { readonly value: number }).value, ratio)
+      assert.isAbove(ratio, 0)
+    }))
+
+  it.effect("skips, by the clear floor", () =>
+    Effect.gen(function*() {
+      const { count, spans } = yield* exported(Effect.gen(function*() {
+        const self = yield* ContextManager.make({ settings: { ...settings, clearAtLeast: 1_000_000 } })
+        yield* self.append(session)
+        yield* Effect.exit(self.request)
+        yield* self.append("more")
+        yield* Effect.exit(self.request)
+      }))
+      assert.strictEqual(count("compaction_skips_total"), 2)
+      assert.strictEqual(spans.length, 0)
+    }))
+
+  it.effect("summaries: how long they took, and what became of them", () =>
+    Effect.gen(function*() {
+      const slow = Summarizer.layerFromFunction(() => Effect.never)
+      const { count, find } = yield* exported(
+        Effect.gen(function*() {
+          const self = yield* ContextManager.make({
+            settings: { ...settings, maxTokens: 8_500, summary: { timeout: "2 seconds" } }
+          })
+          yield* self.append(session)
+          yield* self.request
+          assert.strictEqual((yield* self.status).summary, "running")
+          yield* TestClock.adjust("2 seconds")
+        }).pipe(Effect.provide(slow))
+      )
+      assert.strictEqual(count("compaction_summary_failures_total"), 1)
+      assert.deepStrictEqual(find("compaction_summary_failures_total")[0]?.attributes, { cause: "timeout" })
+      assert.strictEqual(count("compaction_summary_milliseconds"), 1)
+      const [duration] = find("compaction_summary_milliseconds")
+      assert.strictEqual((duration?.state as { readonly sum: number }).sum, 2_000)
+    }))
+
+  it("every name is documented", () => {
+    const text = readFileSync(fileURLToPath(new URL("../../docs/telemetry.md", import.meta.url)), "utf8")
+    const metrics = [
+      Telemetry.boundaries,
+      Telemetry.skips,
+      Telemetry.freed,
+      Telemetry.summaryDuration,
+      Telemetry.summaryFailures,
+      Telemetry.occupancy
+    ]
+    for (const { id } of metrics) assert.include(text, `\`${id}\``)
+    for (const name of ["boundary", "before", "after", "freed", "level", "generation", "kind"]) {
+      assert.include(text, `\`compaction.${name}\``)
+    }
+  })
+})
