@@ -125,11 +125,15 @@ describe("the events of a request", () => {
         Effect.gen(function*() {
           yield* manager.append(prompt(user("go")))
           const first = yield* manager.request
-          yield* manager.observe({ inputTokens: { total: 3_900 } })
+          // The first bill tells what stands around the view: nothing here. The second is far from its price.
+          yield* manager.observe({ inputTokens: { total: first.count.tokens } })
           yield* manager.append("more")
           const second = yield* manager.request
+          yield* manager.observe({ inputTokens: { total: 3_900 } })
           yield* manager.append("and more")
-          return [first, second, yield* manager.request]
+          const third = yield* manager.request
+          yield* manager.append("and still more")
+          return [first, second, third, yield* manager.request]
         }))
       const powerless = only(events, "CompactionPowerless")
       assert.strictEqual(powerless.length, 1, "once for each generation")
