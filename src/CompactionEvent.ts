@@ -258,6 +258,17 @@ export const SpillFailed = Schema.TaggedStruct("SpillFailed", {
 })
 
 /**
+ * What changed in a session could not be written to its store; `events` wait, and are tried again with the next ones.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const SessionNotStored = Schema.TaggedStruct("SessionNotStored", {
+  events: Schema.Natural,
+  reason: Schema.String
+})
+
+/**
  * A tool result was cut when it came in, from `bytes` to at most `cap` bytes.
  *
  * @category models
@@ -372,6 +383,7 @@ export const CompactionEvent = Schema.Union([
   MessagesAboveAim,
   TranscriptRepaired,
   SpillFailed,
+  SessionNotStored,
   ToolResultCapped,
   SummaryStarted,
   SummaryReady,

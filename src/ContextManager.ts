@@ -51,11 +51,13 @@ import type * as Overflow from "./Overflow.ts"
 import * as Reasoning from "./Reasoning.ts"
 import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
+import * as SessionLog from "./SessionLog.ts"
+import * as SessionStore from "./SessionStore.ts"
 import * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
 import type * as Summarizer from "./Summarizer.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
-import { CompactionBusy, SurfaceChanged } from "./Transaction.ts"
+import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, SurfaceChanged } from "./Transaction.ts"
 import type * as View from "./View.ts"
 import type * as Wire from "./Wire.ts"
 
@@ -171,7 +173,28 @@ export {
    * @category errors
    * @since 0.1.0
    */
+  CommitFailed,
+  /**
+   * See `Transaction`.
+   *
+   * @category errors
+   * @since 0.1.0
+   */
   CompactionBusy,
+  /**
+   * See `Transaction`.
+   *
+   * @category errors
+   * @since 0.1.0
+   */
+  CompactionCancelled,
+  /**
+   * See `Transaction`.
+   *
+   * @category errors
+   * @since 0.1.0
+   */
+  PersistenceFailed,
   /**
    * See `Transaction`.
    *
@@ -199,7 +222,10 @@ export {
  */
 export type ManualCompactionError =
   | CompactionBusy
+  | CompactionCancelled
   | SurfaceChanged
+  | CommitFailed
+  | PersistenceFailed
   | Summarizer.SummaryError
   | Guard.SummaryNotSmaller
 
@@ -261,6 +287,13 @@ export interface ContextManager<out E = never> {
    * clear floor stands before it. The maximum that the provider named caps every budget from now on.
    */
   readonly recover: (refused: Overflow.Refused, call?: Call) => Effect.Effect<Request, ContextCannotFit>
+  /**
+   * Drops the message that an entry is of, by its seq, and all that came after it, with what was decided since. An entry
+   * that is not there drops nothing.
+   */
+  readonly rewind: (entry: number) => Effect.Effect<void>
+  /** Makes sure that all of the session is in its store, and stays there. Does nothing where there is none. */
+  readonly flush: Effect.Effect<void, SessionStore.SessionStoreError>
   /** Lets summaries be made again after too many failures in a row. */
   readonly resumeSummaries: Effect.Effect<void>
   /** The whole history, as it was appended. */
@@ -364,6 +397,39 @@ export const make = <E = PassError, R = never>(
 ): Effect.Effect<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> =>
   // Without a pass of the caller's, `E` is what the default one fails with, and it needs nothing.
   Manager.make(options, (options.pass ?? pass) as Stage.Stage<E, R>)
+
+/**
+ * Makes the manager of a session that is kept in a `SessionStore`: it goes on where the log ends. What changes the session
+ * is in the log before the call that changed it returns.
+ *
+ * **Gotchas**
+ *
+ * A turn does not fail because a disk is full: what cannot be written waits in order, `SessionNotStored` is published, and
+ * `flush` fails until it is written. Only `compactNow` fails, and takes back what it did.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const open = Effect.fnUntraced(function*<E = PassError, R = never>(
+  options: Options<E, R> = {}
+): Effect.fn.Return<ContextManager<E>, OpenError, R | Scope.Scope> {
+  const store = (yield* SessionStore.SessionStore) ?? (yield* SessionStore.makeMemory)
+  const state = yield* SessionLog.read(store)
+  // See `make`.
+  return yield* Manager.make(options, (options.pass ?? pass) as Stage.Stage<E, R>, { store, state })
+})
+
+/**
+ * Why a session cannot be opened: the settings do not decode, or its log cannot be read.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type OpenError =
+  | Schema.SchemaError
+  | SessionLog.SessionUnreadable
+  | SessionStore.SessionStoreError
+  | SessionStore.SessionCorrupt
 
 /**
  * The manager of the conversation that a call belongs to, whatever service it was declared as; this is where a decorated

@@ -17,7 +17,6 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -485,7 +484,7 @@ export const run = <Evidence, E, R>(
       summarise,
       commit,
       close: Effect.fnUntraced(function*({ turn }, failure) {
-        const reason = failure === undefined ? null : reasonOf(failure)
+        const reason = failure === undefined ? null : Attempt.reasonOf(failure)
         end = yield* append({ op: "end", turn, failed: failure !== undefined, reason, commandId })
       }),
       flush: options.flush ?? isManual
@@ -499,10 +498,4 @@ export const run = <Evidence, E, R>(
     const { first, last, price, start } = begun
     return Option.some({ start, ...ended.result, end, span: [first, last], price })
   })
-}
-
-const reasonOf = (cause: Cause.Cause<unknown>): string => {
-  if (Cause.hasInterruptsOnly(cause)) return "cancelled"
-  const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
 }

@@ -31,6 +31,8 @@ import * as Reasoning from "../Reasoning.ts"
 import * as Receipt from "../Receipt.ts"
 import * as Rung from "../Rung.ts"
 import * as RuntimeContext from "../RuntimeContext.ts"
+import type * as SessionLog from "../SessionLog.ts"
+import type * as SessionStore from "../SessionStore.ts"
 import * as Settings from "../Settings.ts"
 import * as SpillStore from "../SpillStore.ts"
 import * as Stage from "../Stage.ts"
@@ -38,18 +40,20 @@ import * as Summarizer from "../Summarizer.ts"
 import * as Tail from "../Tail.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as TokenMeter from "../TokenMeter.ts"
-import { CompactionBusy, SurfaceChanged } from "../Transaction.ts"
+import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, SurfaceChanged } from "../Transaction.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 import * as Ingress from "./ingress.ts"
 import * as Live from "./live.ts"
+import * as Recorder from "./recorder.ts"
 import * as Refire from "./refire.ts"
 import { sameMessage } from "./sameMessage.ts"
 import * as Session from "./session.ts"
 import * as Spills from "./spills.ts"
 import * as Summaries from "./summaries.ts"
 import type * as Summarise from "./summarise.ts"
+import * as Attempt from "./transaction.ts"
 
 /** A session as JSON. */
 export const Saved = Schema.toCodecJson(Schema.Struct({
@@ -87,10 +91,17 @@ interface Dispatched {
 /** A view that is tried after an overflow is at most this share of what was refused, or of the maximum that was named. */
 const recoverShare = 0.8
 
+/** A session that goes on: where its log is kept, and what that says. */
+export interface Opened {
+  readonly store: SessionStore.Service
+  readonly state: SessionLog.State
+}
+
 /** Makes the manager of one conversation. */
 export const make = Effect.fnUntraced(function*<E, R>(
   options: Options<E, R>,
-  stage: Stage.Stage<E, R>
+  stage: Stage.Stage<E, R>,
+  opened?: Opened
 ): Effect.fn.Return<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> {
   const context = yield* Effect.context<R>()
   const estimator = yield* Estimator.Estimator
@@ -115,6 +126,10 @@ export const make = Effect.fnUntraced(function*<E, R>(
   /** What was particular to the last request: what is done between requests is done for the same model. */
   let latest: Call = {}
   let isCompacting = false
+  let isClosed = false
+  let recorder: Recorder.Recorder | undefined
+  /** What is written of the session beside what can be seen of it. */
+  let notes: Array<SessionLog.Event> = []
 
   const changed = SubscriptionRef.update(changes, (n) => n + 1)
 
@@ -134,6 +149,44 @@ export const make = Effect.fnUntraced(function*<E, R>(
     )
   if (settings.summary !== undefined && summarizer === undefined) {
     yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
+  }
+
+  /** Writes down what has changed. Whatever it cannot write waits, and is told. */
+  const recordNow = Effect.suspend((): Effect.Effect<void, SessionStore.SessionStoreError> => {
+    const written = notes
+    notes = []
+    if (recorder === undefined) return Effect.void
+    const pace = summaries === undefined ? Summaries.initialPace : Summaries.paceOf(summaries)
+    return Recorder.record(recorder, state, pace, summaries?.ready ?? null, written)
+  })
+
+  const record = Effect.catch(
+    recordNow,
+    (error) => publish({ _tag: "SessionNotStored", events: recorder?.pending.length ?? 0, reason: error.reason })
+  )
+
+  const locked = Semaphore.withPermit(lock)
+
+  /** What may change the session: whatever it did, however it ended, is written down before anybody else sees it. */
+  const recorded = <A, E2, R2>(self: Effect.Effect<A, E2, R2>) => locked(Effect.ensuring(self, record))
+
+  /** Notes the evidence of a summary, whose checkpoint is appended next. */
+  const noteSummary = (made: Summarise.Made, commandId: string | null = null) => {
+    if (recorder === undefined) return
+    const { fallback, layout, reply: { model, usage }, span: { price, seqs }, text } = made
+    const input = usage === null ? null : TokenMeter.usedOf(usage.inputTokens) ?? null
+    const output = usage?.outputTokens ?? null
+    notes.push({ _tag: "Summarised", seqs, price, text, model, layout, fallback, input, output, commandId })
+  }
+
+  const enter = (self: Summaries.Summaries, made: Summarise.Made, commandId?: string) => {
+    noteSummary(made, commandId)
+    return Summaries.enter(self, state.transcript, made)
+  }
+
+  const land = (self: Summaries.Summaries) => {
+    if (self.made !== undefined) noteSummary(self.made)
+    Summaries.land(self, state.transcript)
   }
 
   /** Cuts what is too large of the results that came in from an entry on. Nothing of them was sent, so it is no boundary. */
@@ -254,7 +307,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
         const plan = planOf(view, pass, spanOptions(self, pass.sizes, view.price), isPruned ? "pruned" : null)
         if (plan === undefined) return null
         const made = yield* Summaries.ask(self, plan)
-        return made._tag === "None" ? null : Summaries.enter(self, state.transcript, made.value)
+        return made._tag === "None" ? null : enter(self, made.value)
       })
 
   /** Whether the summaries of a pass brought it below the trigger: the ladder, which came after them, is not counted. */
@@ -335,7 +388,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
         return publish(event)
       }
       yield* Spills.write(spills, store, unwritten, tell)
-      if (summaries !== undefined && !isRepeated) Summaries.land(summaries, state.transcript)
+      if (summaries !== undefined && !isRepeated) land(summaries)
       const { live } = state
       const repairs = Live.update(live)
       let sending = Live.prepare(live)
@@ -467,6 +520,35 @@ export const make = Effect.fnUntraced(function*<E, R>(
     yield* changed
   })
 
+  /** Drops the messages from one on, with what was decided since they came. */
+  const dropFrom = Effect.fnUntraced(function*(at: number) {
+    const kept = Transcript.take(state.transcript, at)
+    const length = kept.entries.length
+    const dropped = state.transcript.entries.length - length
+    const decisions = state.decisions.filter((decision) => decision.at <= length)
+    // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
+    const meter = { ...state.meter, anchor: null, inFlight: null }
+    const memory = { ...state.memory, streak: 0, holders: null }
+    const { live, maximum, maximumRoute, tail } = state
+    const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
+    const refire = summaries?.refire ?? Refire.initial
+    yield* become(next, { ...Summaries.initialPace, refire })
+    Live.inherit(state.live, live)
+    yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
+  })
+
+  /** Drops the message of an entry and all that came after it. */
+  const rewind = Effect.fnUntraced(function*(entry: number) {
+    let entries = 0
+    let at = 0
+    for (const message of state.transcript.messages) {
+      entries += message.role === "tool" ? message.content.length : 1
+      if (entries > entry) break
+      at++
+    }
+    if (at < state.transcript.messages.length) yield* dropFrom(at)
+  })
+
   /** Takes in a caller's prompt: finds the first message that is not the one seen before, and appends from there. */
   const reconcile = Effect.fnUntraced(function*(prompt: Prompt.Prompt) {
     const { messages, origins } = state.transcript
@@ -478,21 +560,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       if (known >= incoming.length || !sameMessage(messages[at]!, incoming[known]!)) break
       known++
     }
-    if (at < messages.length) {
-      const kept = Transcript.take(state.transcript, at)
-      const length = kept.entries.length
-      const dropped = state.transcript.entries.length - length
-      const decisions = state.decisions.filter((decision) => decision.at <= length)
-      // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
-      const meter = { ...state.meter, anchor: null, inFlight: null }
-      const memory = { ...state.memory, streak: 0, holders: null }
-      const { live, maximum, maximumRoute, tail } = state
-      const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
-      const refire = summaries?.refire ?? Refire.initial
-      yield* become(next, { ...Summaries.initialPace, refire })
-      Live.inherit(state.live, live)
-      yield* publish({ _tag: "TranscriptDiverged", seq: length, dropped })
-    }
+    if (at < messages.length) yield* dropFrom(at)
     yield* take(incoming.slice(known))
   })
 
@@ -527,34 +595,58 @@ export const make = Effect.fnUntraced(function*<E, R>(
       commandId: manual.commandId ?? null
     })
 
-  const compactWithLadder = Effect.fnUntraced(function*(manual: ManualOptions) {
+  /** What compacting by hand is going to do: climb the ladder, or absorb what is summarised meanwhile. */
+  type Intent =
+    | { readonly _tag: "ladder"; readonly given: Stage.Pass; readonly after: Stage.Pass }
+    | { readonly _tag: "summary"; readonly self: Summaries.Summaries; readonly plan: Summarise.Plan }
+
+  const intentOf = Effect.fnUntraced(function*(manual: ManualOptions): Effect.fn.Return<Intent | undefined> {
     const given = yield* manualPass
+    if (summaries !== undefined) {
+      const plan = planOf(given.view, given, spanOfAll(summaries, 0), null, manual.focus)
+      return plan === undefined ? undefined : { _tag: "summary", self: summaries, plan }
+    }
     const pruned = yield* Rung.stage(Rung.pruneToolResults())(given)
     const after = yield* Ladder.climb(Ladder.progressive, pruned, { target: given.sizes.target })
-    if (after.view.price >= given.view.price) return Option.none<CompactionReport>()
-    yield* commitManual(given, after)
-    return reportOf(given, after, null, manual)
+    return after.view.price >= given.view.price ? undefined : { _tag: "ladder", given, after }
   })
 
-  const compactWithSummary = Effect.fnUntraced(function*(self: Summaries.Summaries, manual: ManualOptions) {
-    const plan = yield* locked(
-      Effect.map(manualPass, (pass) => planOf(pass.view, pass, spanOfAll(self, 0), null, manual.focus))
-    )
-    if (plan === undefined) return Option.none<CompactionReport>()
-    const made = yield* Summaries.now(self, plan)
-    return yield* locked(Effect.gen(function*() {
-      const given = yield* manualPass
-      // Of another transcript, after a reset, the same seqs are other entries.
-      if (plan.view.transcript !== state.transcript || !Checkpoint.holds(given.view, made.span.seqs)) {
-        return yield* new SurfaceChanged({ entries: made.span.seqs.length })
-      }
-      const ready = Summaries.enter(self, state.transcript, made)
-      const after = yield* Stage.guard(Checkpoint.absorb, Guard.shrinks)({ ...given, ready })
-      yield* commitManual(given, after)
-      yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation, given.budget.limit)
-      return reportOf(given, after, ready.checkpoint, manual)
-    }))
+  const absorbNow = Effect.fnUntraced(function*(
+    { plan, self }: Extract<Intent, { readonly _tag: "summary" }>,
+    made: Summarise.Made,
+    manual: ManualOptions
+  ) {
+    const given = yield* manualPass
+    // Of another transcript, after a reset, the same seqs are other entries.
+    if (plan.view.transcript !== state.transcript || !Checkpoint.holds(given.view, made.span.seqs)) {
+      return yield* new SurfaceChanged({ entries: made.span.seqs.length })
+    }
+    const ready = enter(self, made, manual.commandId)
+    const after = yield* Stage.guard(Checkpoint.absorb, Guard.shrinks)({ ...given, ready })
+    yield* commitManual(given, after)
+    yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation, given.budget.limit)
+    return reportOf(given, after, ready.checkpoint, manual)
   })
+
+  /** Takes back what was done since, when it cannot be written: the log says what holds. */
+  const orTakeBack = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E | CommitFailed> =>
+    Effect.suspend(() => {
+      if (recorder === undefined) return self
+      const recording = recorder
+      const before = { ...state }
+      const messages = state.transcript.messages.length
+      const to = Recorder.mark(recording)
+      return Effect.tap(self, () =>
+        Effect.catch(recordNow, (error) => {
+          const kept = Transcript.take(state.transcript, messages)
+          const { decisions, live: _, index: __, transcript: ___, ...rest } = before
+          const { live } = state
+          state = { ...Session.fresh(kept, rules, decisions), ...rest }
+          Live.inherit(state.live, live)
+          Recorder.takeBack(recording, to, kept)
+          return Effect.fail(new CommitFailed({ event: "replace", reason: error.reason }))
+        }))
+    })
 
   /** The view of a pass with a checkpoint in the place of everything that can be spared, if one can be written. */
   const summarised = Effect.fnUntraced(function*(self: Summaries.Summaries, given: Stage.Pass, aim: number) {
@@ -563,7 +655,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     const plan = planOf(given.view, given, spanOfAll(self, aim), fallback)
     const made = plan === undefined ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
     if (made._tag === "None") return given
-    const ready = Summaries.enter(self, state.transcript, made.value)
+    const ready = enter(self, made.value)
     const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
     if (after.view !== given.view) {
       yield* Summaries.absorbed(self, ready, after.view.price, state.memory.generation + 1, given.budget.limit)
@@ -617,20 +709,81 @@ export const make = Effect.fnUntraced(function*<E, R>(
     return yield* undecided(call)
   })
 
-  const compactNow = (manual: ManualOptions = {}) =>
-    Effect.suspend((): Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError> => {
-      if (isCompacting || summaries?.isRunning === true) return Effect.fail(new CompactionBusy())
-      isCompacting = true
-      const run = summaries === undefined ? locked(compactWithLadder(manual)) : compactWithSummary(summaries, manual)
-      return Effect.ensuring(
-        run,
-        Effect.sync(() => {
-          isCompacting = false
-        })
-      )
-    })
+  /**
+   * Whether a request was sent that nothing has come of yet: no usage, no failure, and no entry behind it. Where nobody ever
+   * says what came of a request, nothing can be told from their silence.
+   */
+  const isOpen = () => {
+    const { inFlight, readings } = state.meter
+    return inFlight !== null && readings > 0 && dispatched?.isAbandoned === false
+      && inFlight.entries === state.transcript.entries.length
+  }
 
-  const locked = Semaphore.withPermit(lock)
+  /** Writes a mark of a compaction. */
+  const writeMark = (event: "start" | "end") =>
+    Effect.mapError(recordNow, (error) => new CommitFailed({ event, reason: error.reason }))
+
+  const flush = recorded(
+    Effect.suspend(() => recorder === undefined ? Effect.void : Effect.andThen(recordNow, recorder.store.flush))
+  )
+
+  const begin = Effect.fnUntraced(function*(manual: ManualOptions) {
+    if (isClosed) return yield* new CompactionCancelled()
+    if (isCompacting || summaries?.isRunning === true || isOpen()) return yield* new CompactionBusy()
+    const intent = yield* intentOf(manual)
+    if (intent === undefined) return undefined
+    notes.push({ _tag: "CompactionStarted", commandId: manual.commandId ?? null })
+    yield* Effect.tapError(writeMark("start"), () =>
+      Effect.sync(() => {
+        notes.push({ _tag: "CompactionEnded", commandId: manual.commandId ?? null, reason: "it was not begun" })
+      }))
+    isCompacting = true
+    return intent
+  })
+
+  const compactNow = Effect.fnUntraced(function*(
+    manual: ManualOptions = {}
+  ): Effect.fn.Return<Option.Option<CompactionReport>, ManualCompactionError> {
+    const ended = yield* Attempt.run({
+      exclusively: locked,
+      begin: begin(manual),
+      summarise: (intent): Effect.Effect<Summarise.Made | undefined, Summaries.Failure> =>
+        intent._tag === "ladder" ? Effect.undefined : Summaries.now(intent.self, intent.plan),
+      commit: (intent, made) =>
+        orTakeBack(Effect.gen(function*() {
+          if (intent._tag === "summary" && made !== undefined) return yield* absorbNow(intent, made, manual)
+          // The ladder does not wait, but others may have been let in between.
+          const now = yield* intentOf(manual)
+          if (now?._tag !== "ladder") return Option.none<CompactionReport>()
+          yield* commitManual(now.given, now.after)
+          return reportOf(now.given, now.after, null, manual)
+        })),
+      close: (_, failure) =>
+        Effect.suspend(() => {
+          isCompacting = false
+          const reason = failure === undefined ? null : Attempt.reasonOf(failure)
+          notes.push({ _tag: "CompactionEnded", commandId: manual.commandId ?? null, reason })
+          return writeMark("end")
+        }),
+      flush: recorder === undefined
+        ? Effect.void
+        : Effect.mapError(recorder.store.flush, ({ reason }) => new PersistenceFailed({ reason }))
+    })
+    if (ended._tag === "failed") {
+      return yield* Attempt.isCancelled(ended.cause) ? new CompactionCancelled() : Effect.failCause(ended.cause)
+    }
+    return ended._tag === "done" ? ended.result : Option.none()
+  })
+
+  const compacting = yield* Semaphore.make(1)
+
+  /** Closing refuses new calls, and waits for the one that is running, to its close and its flush. */
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      isClosed = true
+      return Semaphore.withPermit(compacting, Effect.ignore(flush))
+    })
+  )
 
   const status = locked(Effect.sync((): Status => ({
     entries: state.transcript.entries.length,
@@ -648,41 +801,61 @@ export const make = Effect.fnUntraced(function*<E, R>(
     summary: summaries === undefined ? null : Summaries.phaseOf(summaries)
   })))
 
+  if (opened !== undefined) {
+    const { decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, sent, tail } = opened.state
+    const transcript = Transcript.make(estimator.price)
+    for (const { message, origin } of messages) Transcript.append(transcript, message, origin)
+    const next = Session.fresh(transcript, rules, [...decisions], memory, meter, tail)
+    yield* become({ ...next, asked: opened.state.asked, maximum, maximumRoute, sent }, pace)
+    if (summaries !== undefined) summaries.ready = ready ?? undefined
+    recorder = Recorder.make(opened.store, state, pace, ready)
+    Spills.add(spills, store, transcript, state.index, state.decisions)
+    const capped = capFrom(0)
+    if (capped.length > 0) state.asked = null
+    yield* recorded(tellCapped(capped))
+  }
+
   return {
-    append: (input) => locked(Effect.flatMap(Session.messagesOf(input), take)),
-    request: locked(Effect.suspend(() => build({}))),
-    requestWith: (call) => locked(Effect.suspend(() => build(call))),
-    sync: (prompt, call = {}) => locked(Effect.flatMap(reconcile(prompt), () => build(call))),
+    append: (input) => recorded(Effect.flatMap(Session.messagesOf(input), take)),
+    request: recorded(Effect.suspend(() => build({}))),
+    requestWith: (call) => recorded(Effect.suspend(() => build(call))),
+    sync: (prompt, call = {}) => recorded(Effect.flatMap(reconcile(prompt), () => build(call))),
     observe: ({ inputTokens }, request) =>
-      locked(Effect.sync(() => {
+      recorded(Effect.sync(() => {
         if (request !== undefined && request !== last) return
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
         dispatched = undefined
       })),
     abandon: (request) =>
-      locked(Effect.sync(() => {
+      recorded(Effect.sync(() => {
         if (request !== undefined && request !== last) return
         state.meter = TokenMeter.abandon(state.meter)
         takeBack()
       })),
     undecided: (call = {}, failure) =>
-      locked(Effect.andThen(tellFailed(failure), Effect.suspend(() => undecided(call)))),
-    recover: (refused, call = {}) => locked(Effect.suspend(() => recover(refused, call))),
-    compactNow,
-    resumeSummaries: Effect.suspend(() => {
+      recorded(Effect.andThen(tellFailed(failure), Effect.suspend(() => undecided(call)))),
+    recover: (refused, call = {}) => recorded(Effect.suspend(() => recover(refused, call))),
+    compactNow: (manual) =>
+      Effect.flatMap(
+        Semaphore.withPermitsIfAvailable(compacting, 1)(compactNow(manual)),
+        Option.match({ onNone: () => Effect.fail(new CompactionBusy()), onSome: Effect.succeed })
+      ),
+    rewind: (entry) => recorded(rewind(entry)),
+    flush,
+    resumeSummaries: recorded(Effect.suspend(() => {
       if (summaries === undefined) return Effect.void
       summaries.refire = { ...summaries.refire, failures: 0, isOpen: false }
       return changed
-    }),
+    })),
     history: locked(Effect.sync(() => Prompt.fromMessages(Session.historyOf(state.transcript)))),
     view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
     explain: (seq) => locked(Effect.sync(() => Receipt.of(View.make(state.transcript, state.decisions), seq))),
     receipts: locked(Effect.sync(() => Receipt.all(View.make(state.transcript, state.decisions)))),
-    export: locked(Effect.suspend(() => {
+    export: recorded(Effect.suspend(() => {
       if (summaries?.made !== undefined) {
         const { length } = state.transcript.entries
-        Summaries.land(summaries, state.transcript)
+        land(summaries)
         // The checkpoint makes no other request of the one that was asked for last.
         const isSame = state.asked?.entries === length
         if (state.asked !== null && isSame) state.asked = { ...state.asked, entries: state.transcript.entries.length }
@@ -711,7 +884,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       )
     })),
     restore: (saved) =>
-      locked(
+      recorded(
         Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) =>
           Effect.gen(function*() {
             const transcript = Transcript.make(estimator.price)
@@ -729,7 +902,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
             yield* tellCapped(capped)
           }))
       ),
-    reset: locked(Effect.suspend(() => {
+    reset: recorded(Effect.suspend(() => {
       spills = Spills.make()
       return become(Session.fresh(Transcript.make(estimator.price), rules), Summaries.initialPace)
     })),

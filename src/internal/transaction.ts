@@ -85,3 +85,10 @@ export const run = <Plan, Made, Result, Begin, Summary, Commit, Close, Flush, R>
 
 /** Whether an attempt was stopped from elsewhere: the fiber that ran it goes on, what it waited for was interrupted. */
 export const isCancelled = (cause: Cause.Cause<unknown>): boolean => Cause.hasInterruptsOnly(cause)
+
+/** Why an attempt failed, in a few words, for the mark of its end. */
+export const reasonOf = (cause: Cause.Cause<unknown>): string => {
+  if (isCancelled(cause)) return "cancelled"
+  const error = Cause.squash(cause)
+  return error instanceof Error ? error.message : String(error)
+}
