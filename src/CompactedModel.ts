@@ -38,7 +38,6 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as ContextManager from "./ContextManager.ts"
 import * as CacheMarks from "./internal/cacheMarks.ts"
-import { sameMessage } from "./internal/sameMessage.ts"
 import * as ModelTable from "./ModelTable.ts"
 import * as Overflow from "./Overflow.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
@@ -255,7 +254,7 @@ const decorateNamed = (
     if (stableLength < prompt.content.length) tailed.add(manager)
     else tailed.delete(manager)
     const isSame = prompt.content.length === own.content.length &&
-      prompt.content.every((each, at) => sameMessage(each, own.content[at]!))
+      prompt.content.every((each, at) => each === own.content[at])
     if (isSame) return own
     const content = CacheMarks.place(prompt.content, stableLength, taken)
     return content === prompt.content ? prompt : Prompt.fromMessages(content)

@@ -76,6 +76,17 @@ const marksOf = (message: Prompt.Message): Prompt.ProviderOptions => {
   return part === undefined ? {} : split(part.options).marks
 }
 
+/** The message with the marks that another one carries, which says the same: it keeps its own bytes. */
+const withMarksOf = (message: Prompt.Message, other: Prompt.Message): Prompt.Message => {
+  const marked = withOptions(message, join(message.options, split(other.options).marks))
+  if (marked.role === "system" || other.role === "system" || !other.content.some(isPartMarked)) return marked
+  const parts: ReadonlyArray<Prompt.Part> = marked.content
+  const others: ReadonlyArray<Prompt.Part> = other.content
+  const content = parts.map((part, at) => withOptions(part, join(part.options, split(others[at]!.options).marks)))
+  // See `without`.
+  return { ...marked, content } as Prompt.Message
+}
+
 /** A prompt without marks, and the messages that carried them. */
 export interface Taken {
   readonly prompt: Prompt.Prompt
@@ -110,7 +121,7 @@ export const place = (
   const newest = prompt.content.at(-1)
   for (const each of marked) {
     const at = placed.findLastIndex((message, index) => index < stableLength && sameMessage(each, message))
-    if (at >= 0) placed[at] = each
+    if (at >= 0) placed[at] = withMarksOf(placed[at]!, each)
     else if (newest !== undefined && sameMessage(each, newest)) moved = marksOf(each)
   }
   const last = placed[stableLength - 1]
