@@ -105,9 +105,14 @@ export const provenance: Stage.Stage<ProvenanceRefused> = Effect.fnUntraced(func
  */
 export const overhead: Stage.Stage<TargetBelowOverhead> = Effect.fnUntraced(function*(pass: Stage.Pass) {
   const { budget, fixed, memory, settings } = pass
-  const numbers = { fixed, target: budget.target, budget: budget.limit }
-  // The overhead is off the limit already; what is compared is what a pass cannot touch with what it aims at.
-  if (fixed <= budget.target || budget.limit <= 0) return pass
+  // What is not in the view is off the limit already: a pass that aims at the target leaves the system entries alone.
+  const isReachable = budget.limit > 0 && fixed - budget.overhead <= budget.target
+  if (isReachable || budget.total <= 0) return pass
+  const numbers = {
+    fixed,
+    target: Math.min(budget.target, budget.limit) + budget.overhead,
+    budget: budget.limit + budget.overhead
+  }
   if (settings.strict) return yield* new TargetBelowOverhead(numbers)
   if (memory.overheadNamed) return pass
   yield* CompactionEvent.publish({ _tag: "OverheadAboveTarget", ...numbers })
