@@ -1,5 +1,4 @@
 import * as ContextManager from "effect-compaction/ContextManager"
-import * as Estimator from "effect-compaction/Estimator"
 import * as Gate from "effect-compaction/Gate"
 import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
@@ -12,6 +11,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
+import { e4 } from "../core/conversation.ts"
 import { differences, isObject, type Kind, type Outcome } from "./Case.ts"
 
 interface Repeat {
@@ -82,18 +82,6 @@ const toPrompt = (message: Message): Prompt.Message => {
       })
   }
 }
-
-/** E4: a token for four UTF-16 code units of the text, and of the names and the compact arguments of calls. */
-const e4 = Estimator.make((message) => {
-  if (message.role === "system") return Math.floor(message.content.length / 4)
-  let chars = 0
-  for (const part of message.content) {
-    if (part.type === "text") chars += part.text.length
-    else if (part.type === "tool-call") chars += part.name.length + JSON.stringify(part.params).length
-    else if (part.type === "tool-result") chars += String(part.result).length
-  }
-  return Math.floor(chars / 4)
-})
 
 const stateOf = (item: View.Item): string => item.state === "kept" ? "k" : item.state === "truncated" ? "t" : "s"
 
@@ -197,7 +185,7 @@ const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<O
     settings: input,
     wire: noRules,
     pass: Stage.when(Stage.guard(ladder, Guard.clearAtLeast), Gate.threshold)
-  }).pipe(Effect.provideService(Estimator.Estimator, e4), Effect.orDie)
+  }).pipe(Effect.provide(e4), Effect.orDie)
   const failures: Array<Outcome["failures"][number]> = []
   for (const [at, step] of self.steps.entries()) {
     if ("append" in step) {

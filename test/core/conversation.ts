@@ -78,3 +78,15 @@ const encode = Schema.encodeSync(Prompt.Prompt)
 
 /** What a prompt says, each field in its place: a decoded message has its keys in another order than one made here. */
 export const bytesOf = (self: Prompt.Prompt): string => JSON.stringify(encode(self).content)
+
+/** E4: a token for four UTF-16 code units of the text, and of the names and the compact arguments of calls. */
+export const e4 = Estimator.layer(Estimator.make((message) => {
+  if (message.role === "system") return Math.floor(message.content.length / 4)
+  let chars = 0
+  for (const part of message.content) {
+    if (part.type === "text") chars += part.text.length
+    else if (part.type === "tool-call") chars += part.name.length + JSON.stringify(part.params).length
+    else if (part.type === "tool-result") chars += String(part.result).length
+  }
+  return Math.floor(chars / 4)
+}))
