@@ -1,0 +1,151 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as ContextManager from "effect-compaction/ContextManager"
+import * as Estimator from "effect-compaction/Estimator"
+import type * as Receipt from "effect-compaction/Receipt"
+import * as SessionLog from "effect-compaction/SessionLog"
+import * as SessionStore from "effect-compaction/SessionStore"
+import type * as Settings from "effect-compaction/Settings"
+import * as Summarizer from "effect-compaction/Summarizer"
+import type * as View from "effect-compaction/View"
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Random from "../properties/Random.ts"
+import * as Script from "../properties/Script.ts"
+import * as Trace from "../properties/Trace.ts"
+
+const minutes = 60_000
+
+const settingsOf = (script: Script.Script): Settings.Input => ({
+  ...script.settings,
+  ...(script.seed % 2 === 0 ? { summary: { mode: script.seed % 4 === 0 ? "between" : "background" } } : {})
+})
+
+const open = (script: Script.Script, store: SessionStore.Service) =>
+  ContextManager.open({ settings: settingsOf(script), wire: Trace.rulesOf(script) }).pipe(
+    Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
+    Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
+    Effect.provideService(SessionStore.SessionStore, store)
+  )
+
+/** A store of its own that holds the same events. */
+const copied = Effect.fnUntraced(function*(store: SessionStore.Service) {
+  const copy = yield* SessionStore.makeMemory
+  yield* copy.append((yield* store.read({ whole: true })).events)
+  return copy
+})
+
+type Manager = ContextManager.ContextManager<ContextManager.PassError>
+
+const shown = (view: View.View) => view.items.map(({ message, seq }) => [seq, Trace.written(message)])
+
+/** What is sent, or the failure's name. */
+const sentBy = (manager: Manager, budget: number | undefined) =>
+  Effect.map(
+    Effect.result(budget === undefined ? manager.request : manager.requestWith({ budget })),
+    (result) => result._tag === "Success" ? result.success.prompt.content.map(Trace.written) : result.failure._tag
+  )
+
+/** What was taken back and decided again later is shown as it was first decided: the same but for when. */
+const receiptsOf = (receipts: ReadonlyArray<Receipt.Receipt>): unknown =>
+  JSON.parse(JSON.stringify(receipts, (key, value: unknown) => key === "at" ? undefined : value))
+
+const check = Effect.fnUntraced(
+  function*(script: Script.Script, store: SessionStore.Service, live: Manager, at: string) {
+    // What a summary beside the session came to meanwhile is written with what happens next.
+    const exported = yield* live.export
+    yield* Effect.scoped(Effect.gen(function*() {
+      const replayed = yield* open(script, yield* copied(store))
+      assert.deepStrictEqual(shown(yield* replayed.view), shown(yield* live.view), at)
+      assert.deepStrictEqual(yield* replayed.export, exported, at)
+      assert.deepStrictEqual(receiptsOf(yield* replayed.receipts), receiptsOf(yield* live.receipts), at)
+    }))
+  }
+)
+
+/** Plays a script on a session with a log; whatever happens, the log says all of it. */
+const play = Effect.fnUntraced(function*(script: Script.Script) {
+  const random = Random.make(script.seed)
+  const store = yield* SessionStore.makeMemory
+  const live = yield* open(script, store)
+  const seen = new Set<string>()
+  let kept: ReadonlyArray<Prompt.Message> = []
+  const owned = script.owner === "manager"
+  for (const [at, operation] of script.operations.entries()) {
+    const where = `seed ${script.seed}, operation ${at} (${operation._tag})`
+    switch (operation._tag) {
+      case "append":
+        if (owned) yield* live.append(Prompt.fromMessages(operation.messages))
+        else kept = [...kept, ...operation.messages]
+        break
+      case "request": {
+        if (!owned) {
+          yield* Effect.result(live.sync(Prompt.fromMessages(kept)))
+          break
+        }
+        const expected = yield* Effect.scoped(Effect.gen(function*() {
+          const replayed = yield* open(script, yield* copied(store))
+          return yield* sentBy(replayed, operation.budget)
+        }))
+        assert.deepStrictEqual(yield* sentBy(live, operation.budget), expected, where)
+        break
+      }
+      case "restore":
+        yield* live.restore(yield* live.export)
+        break
+      case "reset":
+        kept = []
+        yield* live.reset
+        break
+      case "edit":
+        kept = kept.map((message, index) => index === operation.at ? operation.message : message)
+        break
+      case "rewind":
+        kept = kept.slice(0, operation.at)
+        break
+      default:
+        break
+    }
+    yield* check(script, store, live, where)
+    if (random.chance(0.3)) {
+      const total = random.below(20_000)
+      yield* random.chance(0.8) ? live.observe({ inputTokens: { total } }) : live.abandon()
+      yield* check(script, store, live, `${where}, observed`)
+    }
+    if (random.chance(0.08)) {
+      const done = yield* Effect.result(live.compactNow({ commandId: `c${at}` }))
+      seen.add(`compactNow ${done._tag === "Failure" ? done.failure._tag : done.success._tag}`)
+      yield* check(script, store, live, `${where}, compacted`)
+    }
+    if (owned && random.chance(0.05)) {
+      yield* live.rewind(random.below(40))
+      yield* check(script, store, live, `${where}, rewound`)
+    }
+    if (random.chance(0.05)) yield* SessionLog.snapshot(store)
+    yield* Effect.yieldNow
+  }
+  for (const event of (yield* store.read({ whole: true })).events) seen.add((event as { _tag: string })._tag)
+  return seen
+})
+
+const count = Number(process.env["SESSION_SCRIPTS"] ?? 60)
+
+describe("live state equals replayed state", () => {
+  it.effect(
+    `at every point of ${count} random sessions`,
+    () =>
+      Effect.gen(function*() {
+        const seen = new Set<string>()
+        for (let seed = 1; seed <= count; seed++) {
+          for (const each of yield* Effect.scoped(play(Script.make(seed)))) seen.add(each)
+        }
+        const expected = [
+          ...Object.keys(SessionLog.Event.cases),
+          "compactNow Some",
+          "compactNow None",
+          "compactNow CompactionBusy"
+        ]
+        assert.deepStrictEqual(expected.filter((each) => !seen.has(each)), [])
+      }),
+    4 * minutes
+  )
+})
