@@ -18,11 +18,15 @@ const isMarked = (options: Prompt.ProviderOptions): boolean => {
 
 const isPartMarked = (part: Prompt.Part): boolean => isMarked(part.options)
 
+/** The contents no part of which carries a mark: a history is looked through at every call. */
+const unmarked = new WeakSet<object>()
+
 /** Whether a message, or a part of it, carries a mark. */
 const has = (message: Prompt.Message): boolean => {
   if (isMarked(message.options)) return true
-  if (message.role === "system") return false
+  if (message.role === "system" || unmarked.has(message.content)) return false
   for (const part of message.content) if (isPartMarked(part)) return true
+  unmarked.add(message.content)
   return false
 }
 
