@@ -93,6 +93,9 @@ ok<
   Equal<
     ContextManager.ManualCompactionError,
     | ContextManager.CompactionBusy
+    | ContextManager.CompactionCancelled
+    | ContextManager.CommitFailed
+    | ContextManager.PersistenceFailed
     | ContextManager.SurfaceChanged
     | Summarizer.SummarizerFailed
     | Summarizer.SummaryTimedOut

@@ -653,7 +653,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     if (isCompacting || self.isRunning || self.refire.isOpen) return given
     const fallback = given.view === given.before ? null : "pruned"
     const plan = planOf(given.view, given, spanOfAll(self, aim), fallback)
-    const made = plan === undefined ? Option.none() : yield* Effect.option(Summaries.now(self, plan))
+    const made = plan === undefined ? Option.none() : yield* Summaries.tried(self, plan)
     if (made._tag === "None") return given
     const ready = enter(self, made.value)
     const after = yield* Checkpoint.absorbSmaller({ ...given, ready })
@@ -777,11 +777,12 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   const compacting = yield* Semaphore.make(1)
 
-  /** Closing refuses new calls, and waits for the one that is running, to its close and its flush. */
+  /** Closing refuses new calls, ends the writing of a summary, and waits for the call that is running, to its flush. */
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       isClosed = true
-      return Semaphore.withPermit(compacting, Effect.ignore(flush))
+      const stop = summaries === undefined ? Effect.void : Summaries.stop(summaries)
+      return Effect.andThen(stop, Semaphore.withPermit(compacting, Effect.ignore(flush)))
     })
   )
 

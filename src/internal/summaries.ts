@@ -25,17 +25,15 @@ export type Failure = Summarizer.SummaryError | Guard.SummaryNotSmaller
 /**
  * The summaries of one session: at most one is being written, and at most one waits for a boundary.
  *
- * `made` is accepted and not yet in the transcript, `ready` is in it and waits. `task` numbers the runs: what a run says
- * that is not the current one any more is not heard.
+ * `made` is accepted and not yet in the transcript, `ready` is in it and waits.
  */
 export interface Summaries {
   readonly service: Summarizer.Service
   readonly summary: Settings.Summary
   readonly retry: Schedule.Schedule<unknown, Failure> | undefined
-  readonly handle: FiberHandle.FiberHandle<void>
+  readonly handle: FiberHandle.FiberHandle<unknown>
   readonly publish: Publish
   refire: Refire.State
-  task: number
   isRunning: boolean
   made: Summarise.Made | undefined
   ready: Stage.Ready | undefined
@@ -187,19 +185,14 @@ const started = (self: Summaries, plan: Summarise.Plan): typeof CompactionEvent.
 export const start = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
   if (self.isRunning) return
   self.isRunning = true
-  const task = ++self.task
   yield* self.publish(started(self, plan))
   const begun = yield* Clock.currentTimeMillis
-  const isCurrent = Effect.sync(() => task === self.task)
   const since = Effect.map(Clock.currentTimeMillis, (now) => now - begun)
   // Its exit is taken from the first moment on, so it starts at once; what it does begins after the turn that began it.
   const run = Effect.uninterruptibleMask((restore) =>
     restore(Effect.andThen(Effect.yieldNow, bounded(self, plan, self.summary.timeout))).pipe(
-      Effect.onInterrupt(() =>
-        Effect.when(Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds)), isCurrent)
-      ),
+      Effect.onInterrupt(() => Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds))),
       Effect.flatMap((exit) => {
-        if (task !== self.task) return Effect.void
         if (Exit.isSuccess(exit)) self.made = exit.value
         return Effect.flatMap(since, (milliseconds) => take(self, exit, milliseconds))
       })
@@ -210,7 +203,7 @@ export const start = Effect.fnUntraced(function*(self: Summaries, plan: Summaris
 
 /**
  * Writes a summary while the caller waits, at most for the timeout, and at most until `deadline`, in milliseconds of the
- * clock. Fails as the writing fails; nothing is lost then.
+ * clock. Fails as the writing fails; nothing is lost then. It is interrupted when the session is closed or set anew.
  */
 export const now = (
   self: Summaries,
@@ -220,18 +213,35 @@ export const now = (
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       self.isRunning = true
-      self.task++
       yield* self.publish(started(self, plan))
       const begun = yield* Clock.currentTimeMillis
       const since = Effect.map(Clock.currentTimeMillis, (ended) => ended - begun)
       const timeout = Duration.min(self.summary.timeout, Duration.millis(Math.max(0, deadline - begun)))
-      const exit = yield* restore(bounded(self, plan, timeout)).pipe(
-        Effect.onInterrupt(() => Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds)))
+      const fiber = yield* FiberHandle.run(self.handle, Effect.interruptible(bounded(self, plan, timeout)))
+      const ended = yield* restore(Fiber.await(fiber)).pipe(
+        Effect.onInterrupt(() =>
+          Effect.andThen(
+            Fiber.interrupt(fiber),
+            Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds))
+          )
+        )
       )
+      if (Exit.isFailure(ended)) {
+        yield* interrupted(self, yield* since)
+        return yield* Effect.interrupt
+      }
+      const exit = ended.value
       yield* take(self, exit, yield* since)
       return yield* Exit.isSuccess(exit) ? exit : Effect.fail(failureOf(exit.cause))
     })
   )
+
+/** The same, for one who goes on without: whatever becomes of it, it does not fail. */
+export const tried = (
+  self: Summaries,
+  plan: Summarise.Plan,
+  deadline?: number
+): Effect.Effect<Option.Option<Summarise.Made>> => Effect.map(Effect.exit(now(self, plan, deadline)), Exit.getSuccess)
 
 /** Why a run came to nothing, for one who waits for it: a bug of the summariser is a failure, and never the caller's. */
 const failureOf = (cause: Cause.Cause<Failure>): Failure => {
@@ -241,6 +251,9 @@ const failureOf = (cause: Cause.Cause<Failure>): Failure => {
   return new Summarizer.SummarizerFailed({ reason, isOverflow: false, cause: Cause.squash(cause) })
 }
 
+/** Interrupts what is being written, and waits until that has been said. */
+export const stop = (self: Summaries): Effect.Effect<void> => FiberHandle.clear(self.handle)
+
 /** Whether a request may wait for a summary. */
 export const mayAsk = (self: Summaries): boolean => self.backoff === 0 && !self.isRunning && !self.refire.isOpen
 
@@ -248,7 +261,7 @@ export const mayAsk = (self: Summaries): boolean => self.backoff === 0 && !self.
 export const ask = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
   const begun = yield* Clock.currentTimeMillis
   if (self.asked++ === 0) self.deadline = begun + Duration.toMillis(self.summary.timeout)
-  return begun < self.deadline ? yield* Effect.option(now(self, plan, self.deadline)) : Option.none()
+  return begun < self.deadline ? yield* tried(self, plan, self.deadline) : Option.none()
 })
 
 /** A request begins: what it asks for is counted from here. */
@@ -366,7 +379,6 @@ export const clear = (self: Summaries, pace: Pace): Effect.Effect<void> =>
   Effect.andThen(
     FiberHandle.clear(self.handle),
     Effect.sync(() => {
-      self.task++
       self.isRunning = false
       self.made = undefined
       self.ready = undefined
@@ -382,14 +394,13 @@ export const make = (
   publish: Publish,
   retry: Schedule.Schedule<unknown, Failure> | undefined
 ) =>
-  Effect.map(FiberHandle.make<void>(), (handle): Summaries => ({
+  Effect.map(FiberHandle.make<unknown>(), (handle): Summaries => ({
     service,
     summary,
     retry,
     handle,
     publish,
     refire: Refire.initial,
-    task: 0,
     isRunning: false,
     made: undefined,
     ready: undefined,

@@ -305,6 +305,28 @@ describe("the fiber", () => {
       assert.strictEqual((yield* told).at(-1)!._tag, "SummaryReady")
     }))
 
+  it.effect("an absorbed summary ends a row of failures", () =>
+    Effect.gen(function*() {
+      // Two failures, one that is absorbed at once, two failures: never three in a row.
+      const { service } = Sessions.answering((_, call) =>
+        call === 3 ? Effect.succeed(Sessions.reply(short)) : Effect.fail(broken)
+      )
+      const { manager, told } = yield* Sessions.watched(
+        withSummary({ ...eagerly, eager: true }, { maxTokens: 40_000 }),
+        {
+          summarizer: service
+        }
+      )
+      yield* Sessions.step(manager, ...Sessions.opening)
+      yield* Sessions.play(manager, 0, 49)
+      let failures: ReadonlyArray<number> = []
+      for (let n = 49; n < 110 && failures.length < 4; n++) {
+        yield* Sessions.play(manager, n, 1)
+        failures = (yield* told).flatMap((event) => event._tag === "SummaryFailed" ? [event.failures] : [])
+      }
+      assert.deepStrictEqual(failures, [1, 2, 1, 2])
+    }))
+
   it.effect("shows its state as a stream of changes", () =>
     Effect.gen(function*() {
       const gate = yield* Deferred.make<void>()

@@ -1,14 +1,16 @@
 /** Compacting by hand. */
 import { assert, describe, it } from "@effect/vitest"
-import type * as ContextManager from "effect-compaction/ContextManager"
+import * as ContextManager from "effect-compaction/ContextManager"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
-import { assistant, bytesOf, user } from "../core/conversation.ts"
+import { assistant, bytesOf } from "../core/conversation.ts"
 import * as Audit from "./Audit.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -157,20 +159,44 @@ describe("compactNow", () => {
       assert.deepStrictEqual((yield* manager.view).items, before.items)
     }))
 
-  it.effect("another history with the same seqs is SurfaceChanged too", () =>
+  it.effect("is cancelled by a close and by a reset, which wait for no summariser", () =>
     Effect.gen(function*() {
-      const { open, service } = yield* gated
-      const { manager } = yield* Sessions.watched(byHand, { summarizer: service })
+      for (const end of ["close", "reset"] as const) {
+        const scope = yield* Scope.make()
+        const { requests, service } = Sessions.answering(() => Effect.uninterruptible(Effect.never))
+        const manager = yield* Sessions.manager(byHand, { summarizer: service }).pipe(Scope.provide(scope))
+        yield* Sessions.playToTrigger(manager)
+        const run = yield* Effect.forkChild(Effect.flip(manager.compactNow()), { startImmediately: true })
+        yield* Sessions.settle
+        assert.strictEqual(requests.length, 1)
+        // Nothing moves the clock: these would hang.
+        yield* end === "close" ? Scope.close(scope, Exit.void) : manager.reset
+        assert.strictEqual((yield* Fiber.join(run))._tag, "CompactionCancelled")
+        if (end === "reset") {
+          assert.strictEqual((yield* manager.status).summary, "idle")
+          yield* Scope.close(scope, Exit.void)
+        }
+      }
+    }))
+
+  it.effect("a request that was under way when it was asked for begins none beside it", () =>
+    Effect.gen(function*() {
+      const gate = yield* Deferred.make<void>()
+      const { requests, service } = Sessions.answering(() => Effect.never)
+      let isSlow = false
+      const manager = yield* ContextManager.make({
+        settings: withSummary(),
+        pass: (pass) => Effect.andThen(isSlow ? Deferred.await(gate) : Effect.void, ContextManager.pass(pass))
+      }).pipe(Effect.provideService(Summarizer.Summarizer, service))
       yield* Sessions.step(manager, ...Sessions.opening)
-      yield* Sessions.play(manager, 0, 5)
-      const run = yield* Effect.forkChild(Effect.flip(manager.compactNow()), { startImmediately: true })
+      yield* Sessions.play(manager, 0, 11)
+      isSlow = true
+      yield* manager.append(Prompt.fromMessages(Sessions.turnOf(11)))
+      yield* Effect.forkChild(manager.request, { startImmediately: true })
+      yield* Effect.forkChild(manager.compactNow(), { startImmediately: true })
+      yield* Deferred.succeed(gate, undefined)
       yield* Sessions.settle
-      yield* manager.reset
-      yield* Sessions.step(manager, user("something else"), assistant("yes"))
-      yield* Sessions.play(manager, 50, 8)
-      yield* open
-      assert.strictEqual((yield* Fiber.join(run))._tag, "SurfaceChanged")
-      assert.strictEqual((yield* manager.view).decisions.length, 0)
+      assert.strictEqual(requests.length, 1)
     }))
 
   const ends: ReadonlyArray<readonly [string, Effect.Effect<Summarizer.Reply, Summarizer.SummarizerFailed>, string]> = [
