@@ -44,7 +44,8 @@ export class SessionStoreError extends Schema.TaggedError<SessionStoreError>("ef
   }
 ) {
   override get message() {
-    return `The session in ${this.path} cannot ${this.operation}: ${this.reason}.`
+    return `The session in ${this.path} cannot ${this.operation}: ${this.reason}. See to that place, or give `
+      + "SessionStore another one."
   }
 }
 

@@ -153,7 +153,7 @@ export class SummaryEmpty
   extends Schema.TaggedError<SummaryEmpty>("effect-compaction/SummaryEmpty")("SummaryEmpty", {})
 {
   override get message() {
-    return "The summary is empty. Check the model behind the Summarizer layer, or its directive (summary.directive)."
+    return "The summary is empty. Check the model behind the Summarizer layer, or leave `summary` out of the policy."
   }
 }
 
@@ -206,7 +206,7 @@ export const Summarizer = Context.Reference<Service | undefined>("effect-compact
 })
 
 /**
- * What a model is asked for. The words are ours; a policy may bring its own.
+ * What a model is asked for. The words are ours; a `Summarizer` of your own may ask for something else.
  *
  * @category constants
  * @since 0.1.0

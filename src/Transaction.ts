@@ -53,7 +53,8 @@ export class CompactionCancelled
   )
 {
   override get message() {
-    return "The session ended this compaction: it was closed or set anew. Nothing is left to do for the caller."
+    return "The session ended this compaction: it was closed or set anew. Call compactNow again for what it holds "
+      + "now, if it is open."
   }
 }
 
@@ -86,7 +87,11 @@ export class CommitFailed extends Schema.TaggedError<CommitFailed>("effect-compa
 }) {
   override get message() {
     return `The ${this.event} of a compaction could not be appended to the log: ${this.reason}. `
-      + `${this.event === "end" ? "Open the session anew to go on." : "The view is as it was."}`
+      + `${
+        this.event === "end"
+          ? "Open the session anew to go on (ContextManager.open)."
+          : "The view is as it was: see to the SessionStore and try again."
+      }`
   }
 }
 
@@ -101,7 +106,7 @@ export class PersistenceFailed extends Schema.TaggedError<PersistenceFailed>("ef
   { reason: Schema.String }
 ) {
   override get message() {
-    return `The compaction was made and may not outlive this process: ${this.reason}. Flush the store again.`
+    return `The compaction was made and may not outlive this process: ${this.reason}. Call flush again.`
   }
 }
 
@@ -130,7 +135,7 @@ export class InvalidSpan extends Schema.TaggedError<InvalidSpan>("effect-compact
  */
 export class NoTurn extends Schema.TaggedError<NoTurn>("effect-compaction/NoTurn")("NoTurn", {}) {
   override get message() {
-    return "An automatic compaction runs inside a turn, and none is open. Append the turn first, or run as the manual owner."
+    return "An automatic compaction runs inside a turn, and none is open. Append the turn first, or run with owner \"manual\"."
   }
 }
 
