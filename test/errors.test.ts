@@ -1,0 +1,369 @@
+/** Every exported class of errors is met here once, as a caller would meet it, and says what to do about it. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import * as Library from "effect-compaction"
+import * as ContextManager from "effect-compaction/ContextManager"
+import * as Format from "effect-compaction/format/Format"
+import * as Gate from "effect-compaction/Gate"
+import * as Marks from "effect-compaction/Marks"
+import * as Policy from "effect-compaction/Policy"
+import * as SessionStore from "effect-compaction/SessionStore"
+import * as Settings from "effect-compaction/Settings"
+import * as Retention from "effect-compaction/simulate/Retention"
+import * as SpillStore from "effect-compaction/SpillStore"
+import * as Stage from "effect-compaction/Stage"
+import * as Summarizer from "effect-compaction/Summarizer"
+import * as Surface from "effect-compaction/Surface"
+import * as Transaction from "effect-compaction/Transaction"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import * as PolicyInput from "../src/cli/PolicyInput.ts"
+import * as SettingsFlags from "../src/cli/SettingsFlags.ts"
+import { prompt, session, system, user, words } from "./core/conversation.ts"
+import * as Sessions from "./summary/Sessions.ts"
+
+interface Row {
+  /** The class that must come of it, by its identifier. */
+  readonly error: string
+  /** What the message tells to turn: a setting, a flag, something to call; or the place of what is wrong. */
+  readonly names: ReadonlyArray<string>
+  readonly test: Effect.Effect<unknown, unknown, Scope.Scope>
+}
+
+const temporary = Effect.acquireRelease(
+  Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "errors-"))),
+  (directory) => Effect.sync(() => fs.rmSync(directory, { recursive: true, force: true }))
+)
+
+const openFile = (directory: string) => Effect.provide(SessionStore.makeFile(directory), NodeServices.layer)
+
+const asking = (settings: Settings.Input, content = session) =>
+  Effect.gen(function*() {
+    const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+    yield* manager.append(content)
+    return yield* manager.request
+  })
+
+const byHand = (service: Summarizer.Service, summary: Settings.Input["summary"] = {}) =>
+  Effect.gen(function*() {
+    const settings = Sessions.withSummary({ trigger: 1, ...summary })
+    const { manager } = yield* Sessions.watched(settings, { summarizer: service })
+    yield* Sessions.step(manager, ...Sessions.opening)
+    yield* Sessions.play(manager, 0, 8)
+    return manager
+  })
+
+const compacting = (service: Summarizer.Service, summary: Settings.Input["summary"] = {}) =>
+  Effect.flatMap(byHand(service, summary), (manager) => manager.compactNow())
+
+const never = Sessions.answering(() => Effect.never).service
+
+/** What runs beside what is done meanwhile, and how it ends. */
+const meanwhile = <E>(
+  service: Summarizer.Service,
+  during: (manager: Sessions.Manager) => Effect.Effect<unknown, E>
+) =>
+  Effect.gen(function*() {
+    const manager = yield* byHand(service)
+    const fiber = yield* Effect.forkChild(manager.compactNow(), { startImmediately: true })
+    yield* Sessions.settle
+    yield* during(manager)
+    return yield* Fiber.join(fiber)
+  })
+
+/** A log of four nodes, of which one call and its answer; `fails` is the mark, or the flush, that fails. */
+const running = (options: Partial<Transaction.Options<null, never, never>>, fails?: string) =>
+  Effect.gen(function*() {
+    let state = Transaction.empty
+    const node = (role: Surface.Node["role"], ids: Partial<Surface.Node> = {}) => ({
+      role,
+      calls: [],
+      answers: [],
+      price: 100,
+      ...ids
+    })
+    const take = (event: Transaction.Event): number => {
+      const next = Transaction.apply(state, event)
+      assert.isObject(next)
+      const seq = state.surface.next
+      state = typeof next === "string" ? state : next
+      return seq
+    }
+    for (
+      const each of [node("user"), node("assistant", { calls: ["a"] }), node("tool", { answers: ["a"] }), node("user")]
+    ) {
+      take({ op: "append", node: each })
+    }
+    const log: Transaction.Log<null> = {
+      state: Effect.sync(() => state),
+      append: (mark) =>
+        Effect.suspend(() => mark.op === fails ? Effect.fail("the disk is full") : Effect.succeed(take(mark))),
+      flush: fails === "flush" ? Effect.fail("the disk is gone") : Effect.void,
+      exclusively: (self) => self
+    }
+    return yield* Transaction.run(log, {
+      owner: "manual",
+      span: { first: 0, last: 2 },
+      flush: true,
+      summarise: () => Effect.succeed({ text: "done", framed: "[done]", price: 10, evidence: null }),
+      ...options
+    })
+  })
+
+const rows: ReadonlyArray<Row> = [
+  {
+    error: "BudgetInfeasible",
+    names: ["maxTokens", "window", "protectedToolResults", "whenInfeasible"],
+    test: asking({ maxTokens: 2_000, whenInfeasible: "fail" }, prompt(user(words("head", 40_000))))
+  },
+  {
+    error: "TargetBelowOverhead",
+    names: ["targetUsage", "strict"],
+    test: asking({ maxTokens: 2_000, strict: true }, prompt(system(words("rules", 8_000)), user("go")))
+  },
+  {
+    error: "ClearFloorUnsatisfied",
+    names: ["clearAtLeast", "protectedRecent", "protectedToolResults"],
+    test: asking({ maxTokens: 6_000, clearAtLeast: 100_000, maxConsecutiveSkips: 1 })
+  },
+  {
+    error: "ProvenanceRefused",
+    names: ["observe", "provenanceGate"],
+    test: Effect.flatMap(Stage.fromPrompt(session, { budget: 100_000 }), Gate.provenance)
+  },
+  {
+    error: "ContextCannotFit",
+    names: ["window"],
+    test: Effect.gen(function*() {
+      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      yield* manager.append(prompt(Marks.set(user(words("head", 40_000)), { pinned: true })))
+      const request = yield* manager.request
+      return yield* manager.recover({ tokens: request.count.tokens, maximum: 2_000 })
+    })
+  },
+  {
+    error: "SummarizerFailed",
+    names: ["summary", "Summarizer"],
+    test: compacting(Sessions.failing.service)
+  },
+  {
+    error: "SummaryTimedOut",
+    names: ["summary.timeout"],
+    test: meanwhile(never, () => TestClock.adjust("31 seconds"))
+  },
+  {
+    error: "SummaryTruncated",
+    names: ["summary.maxTokens"],
+    test: compacting(
+      Sessions.answering(({ maxTokens }) => Effect.fail(new Summarizer.SummaryTruncated({ maxTokens }))).service
+    )
+  },
+  { error: "SummaryEmpty", names: ["summary", "Summarizer"], test: compacting(Sessions.saying(" \n").service) },
+  {
+    error: "SummaryUnfaithful",
+    names: ["summary.faithful"],
+    test: compacting(
+      Sessions.saying("## State\n\n- The file src/invented/nowhere.ts must never be opened: ERR_INVENTED_42.").service,
+      { faithful: "refuse" }
+    )
+  },
+  {
+    error: "SummaryNotSmaller",
+    names: ["summary.maxTokens", "summary.minSpan"],
+    test: compacting(Sessions.saying(words("long", 100_000)).service)
+  },
+  {
+    error: "CompactionBusy",
+    names: ["statusChanges"],
+    test: Effect.gen(function*() {
+      const manager = yield* byHand(never)
+      yield* Effect.forkChild(manager.compactNow(), { startImmediately: true })
+      return yield* manager.compactNow()
+    })
+  },
+  { error: "CompactionCancelled", names: ["compactNow"], test: meanwhile(never, (manager) => manager.reset) },
+  {
+    error: "SurfaceChanged",
+    names: ["compactNow"],
+    test: Effect.gen(function*() {
+      const gate = yield* Deferred.make<void>()
+      const { service } = Sessions.answering(() => Effect.as(Deferred.await(gate), Sessions.reply(Sessions.short)))
+      return yield* meanwhile(
+        service,
+        (manager) => manager.requestWith({ budget: 1_500 }).pipe(Effect.andThen(Deferred.succeed(gate, undefined)))
+      )
+    })
+  },
+  { error: "CommitFailed", names: ["SessionStore"], test: running({}, "replace") },
+  { error: "CommitFailed", names: ["ContextManager.open"], test: running({}, "end") },
+  { error: "PersistenceFailed", names: ["flush"], test: running({}, "flush") },
+  { error: "InvalidSpan", names: ["Surface.region"], test: running({ span: { first: 0, last: 1 } }) },
+  { error: "NoTurn", names: ["owner"], test: running({ owner: "automatic" }) },
+  {
+    error: "SpillError",
+    names: ["SpillStore"],
+    test: Effect.gen(function*() {
+      const directory = yield* temporary
+      // A file where the directory should be.
+      const taken = path.join(directory, "taken")
+      fs.writeFileSync(taken, "")
+      const layer = Layer.provide(SpillStore.layerFileSystem(taken), NodeServices.layer)
+      const store = yield* Effect.provide(SpillStore.SpillStore, layer)
+      return yield* store.put("tool-result-000001-0123456789abcdef.txt", "text")
+    })
+  },
+  {
+    error: "SessionStoreError",
+    names: ["SessionStore"],
+    test: Effect.gen(function*() {
+      const directory = yield* temporary
+      const taken = path.join(directory, "taken")
+      fs.writeFileSync(taken, "")
+      return yield* openFile(taken)
+    })
+  },
+  {
+    error: "SessionLocked",
+    names: ["remove", "lock"],
+    test: Effect.gen(function*() {
+      const directory = path.join(yield* temporary, "session")
+      yield* openFile(directory)
+      return yield* openFile(directory)
+    })
+  },
+  {
+    error: "SessionCorrupt",
+    names: ["log.jsonl, line 1", "Restore"],
+    test: Effect.gen(function*() {
+      const directory = path.join(yield* temporary, "session")
+      yield* Effect.scoped(Effect.flatMap(openFile(directory), (store) => store.append([1])))
+      fs.writeFileSync(
+        path.join(directory, "log.jsonl"),
+        `{}\n${fs.readFileSync(path.join(directory, "log.jsonl"), "utf8")}`
+      )
+      return yield* openFile(directory)
+    })
+  },
+  {
+    error: "SessionUnreadable",
+    names: ["line 1", "version"],
+    test: Effect.gen(function*() {
+      const store = yield* SessionStore.makeMemory
+      yield* store.append([{ _tag: "OfTheFuture" }])
+      return yield* ContextManager.open().pipe(Effect.provideService(SessionStore.SessionStore, store))
+    })
+  },
+  {
+    error: "PolicyError",
+    names: ["targetUsage", "compactThreshold"],
+    test: Policy.decode({ targetUsage: 0.95 })
+  },
+  {
+    error: "ScenarioSaturated",
+    names: ["budget", "probes"],
+    test: Retention.hasHeadroom([{ policy: "none", retained: 1 }])
+  },
+  {
+    error: "FormatError",
+    names: ["chat.json", "role"],
+    test: Effect.fromResult(
+      Format.fromString("{\"messages\":[{\"role\":\"robot\",\"content\":\"x\"}]}", {
+        file: "chat.json",
+        format: "openai-chat"
+      })
+    )
+  },
+  {
+    error: "SettingsError",
+    names: ["--target"],
+    test: SettingsFlags.decode({
+      ...Object.fromEntries(Object.keys(SettingsFlags.flags).map((key) => [key, Option.none()])),
+      targetUsage: Option.some(2)
+      // The keys are those of the flags.
+    } as SettingsFlags.Values)
+  },
+  {
+    error: "PolicyFailed",
+    names: ["--policy"],
+    test: Effect.provide(PolicyInput.read("nowhere.json", {}, Policy.withKinds()), NodeServices.layer)
+  }
+]
+
+/** Ends a process and is told on standard error before: an exit code, with nothing in it to turn. */
+const none = ["Failed"]
+
+const source = fileURLToPath(new URL("../src", import.meta.url))
+
+const files = ["", "format", "simulate", "cli"].flatMap((folder) =>
+  fs.readdirSync(path.join(source, folder))
+    .filter((name) => name.endsWith(".ts") && name !== "main.ts")
+    .map((name) => path.join(source, folder, name))
+)
+
+const isErrorClass = (value: unknown): value is { readonly identifier: string } =>
+  typeof value === "function" && value.prototype instanceof Error && Schema.isSchema(value)
+
+const tagOf = (identifier: string) => identifier.slice(identifier.lastIndexOf("/") + 1)
+
+describe("errors", () => {
+  for (const { error, names, test } of rows) {
+    it.effect(`${error} names ${names.join(", ")}`, () =>
+      Effect.gen(function*() {
+        const failure = yield* Effect.flip(Effect.scoped(test))
+        assert.isTrue(failure instanceof Error)
+        if (!(failure instanceof Error)) return
+        assert.strictEqual((failure as { readonly _tag?: unknown })._tag, error, String(failure))
+        for (const name of names) assert.include(failure.message, name)
+        assert.match(failure.message, /\S{3}/)
+        assert.notMatch(failure.message, /undefined|NaN|\[object/)
+      }))
+  }
+
+  it.effect("every exported class has a row", () =>
+    Effect.gen(function*() {
+      const found = new Set<string>()
+      for (const file of files) {
+        const module: object = yield* Effect.promise(() => import(pathToFileURL(file).href))
+        for (const value of Object.values(module)) if (isErrorClass(value)) found.add(tagOf(value.identifier))
+      }
+      assert.deepStrictEqual([...found].sort(), [...new Set([...none, ...rows.map(({ error }) => error)])].sort())
+    }))
+
+  it.effect("what the messages name is there: settings, presets, modules, and what a manager can be asked", () =>
+    Effect.gen(function*() {
+      const manager = yield* ContextManager.make()
+      const known = new Set([
+        ...Object.keys(Settings.Settings.fields),
+        ...Object.keys(Settings.Summary.fields).map((key) => `summary.${key}`),
+        ...Object.keys(manager),
+        ...Object.keys(Policy.presets),
+        ...Object.entries(Library).flatMap(([name, module]) => [
+          name,
+          ...Object.keys(module).map((key) => `${name}.${key}`)
+        ])
+      ])
+      // Every word of the form of a setting in a message, wherever it stands: what nobody can turn is not named.
+      for (const { error, test } of rows) {
+        const failure = yield* Effect.flip(Effect.scoped(test))
+        const message = failure instanceof Error ? failure.message : ""
+        const keys = message.match(
+          /\bsummary\.[a-z]\w+|\b(?:SessionStore|SpillStore|Surface|ContextManager|Summarizer)\b(?:\.\w+)?/g
+        ) ?? []
+        for (const key of keys) assert.isTrue(known.has(key.replace(/\.$/, "")), `${error} names ${key}`)
+        const settings = message.match(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g) ?? []
+        for (const key of settings) {
+          assert.isTrue(known.has(key) || known.has(`summary.${key}`), `${error} names ${key}`)
+        }
+      }
+    }))
+})
