@@ -525,7 +525,10 @@ export const make = Effect.fnUntraced(function*<E, R>(
     const kept = Transcript.take(state.transcript, at)
     const length = kept.entries.length
     const dropped = state.transcript.entries.length - length
-    const decisions = state.decisions.filter((decision) => decision.at <= length)
+    // A checkpoint that came after the decision to absorb goes with what comes after.
+    const decisions = state.decisions.filter((decision) =>
+      decision.at <= length && !(decision._tag === "Absorb" && decision.checkpoint >= length)
+    )
     // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
     const meter = { ...state.meter, anchor: null, inFlight: null }
     const memory = { ...state.memory, streak: 0, holders: null }
