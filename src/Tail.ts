@@ -83,7 +83,21 @@ const standing =
   "Parts of this conversation were shortened or left out earlier. Nothing new happened since: there is no "
   + "need to read or run anything again because of it."
 
-const full = (counts: Decision.Counts, verbosity: Settings.Settings["noticeVerbosity"]): string => {
+/** The level whose rungs take what is protected below it: the last resort, and the end of `fit`. */
+const lastResort = 8
+
+/** What is as it was, in words; the newest human is, always. */
+const kept = (settings: Settings.Settings, level: number): string => {
+  if (level >= lastResort) return "The newest user message is as it was."
+  const parts = [
+    "The first and the newest user message",
+    ...(settings.protectedRecent > 0 ? ["the newest messages"] : []),
+    ...(settings.protectedToolResults > 0 ? ["the newest tool results"] : [])
+  ]
+  return `${parts.slice(0, -1).join(", ")}${parts.length > 1 ? " and " : ""}${parts.at(-1)} are as they were.`
+}
+
+const full = (counts: Decision.Counts, settings: Settings.Settings, level: number): string => {
   const shortened = [
     ...some(counts.truncated + counts.altered, "tool result or message", "tool results or messages"),
     ...some(counts.stubbed, "user message", "user messages")
@@ -94,9 +108,10 @@ const full = (counts: Decision.Counts, verbosity: Settings.Settings["noticeVerbo
     ...some(counts.absorbed, "message summarised", "messages summarised")
   ]
   const what = `To fit the context window, this conversation was compacted: ${parts.join(", ")}.`
-  return verbosity === "minimal" ? what : `${what} The first and the newest user message, the newest messages and the `
-    + "newest tool results are as they were. What was shortened can be fetched again: run the call again with a narrower "
-    + "question, unless it changes state."
+  return settings.noticeVerbosity === "minimal"
+    ? what
+    : `${what} ${kept(settings, level)} What was shortened can be fetched again: run the call again with a narrower `
+      + "question, unless it changes state."
 }
 
 const repeated = (text: string): string =>
@@ -164,7 +179,7 @@ export const make = (
   let { announced } = memory
   if (settings.notice && input.level >= settings.noticeMinLevel) {
     const isNew = announced < generation
-    const text = isNew ? full(input.counts(), settings.noticeVerbosity) : standing
+    const text = isNew ? full(input.counts(), settings, input.level) : standing
     if (add(message("context-compaction", text)) && isNew) announced = generation
   }
   return { messages, price, memory: { announced, pending: null } }
