@@ -82,7 +82,11 @@ describe("Amplifier", () => {
         { role: "wizard", content: "x" },
         "transcript.jsonl:2: role: unknown role \"wizard\", expected system, developer, user, assistant, tool"
       ],
-      ["number for text", { role: "user", content: 5 }, "transcript.jsonl:2: content: expected a string or an array, got a number"],
+      [
+        "number for text",
+        { role: "user", content: 5 },
+        "transcript.jsonl:2: content: expected a string or an array, got a number"
+      ],
       [
         "result without id",
         { role: "tool", content: "x" },
