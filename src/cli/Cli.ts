@@ -1,5 +1,5 @@
 /**
- * The command line: `replay`, `compare`, `inspect`, `compact`.
+ * The command line: `replay`, `compare`, `inspect`, `compact`, `session`.
  *
  * @since 0.1.0
  */
@@ -18,6 +18,7 @@ import * as CompareCommand from "./CompareCommand.ts"
 import * as Failed from "./Failed.ts"
 import * as InspectCommand from "./InspectCommand.ts"
 import * as ReplayCommand from "./ReplayCommand.ts"
+import * as SessionCommand from "./SessionCommand.ts"
 
 const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.Policies<Kinds>) =>
   Command.make("effect-compaction").pipe(
@@ -26,7 +27,8 @@ const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.P
       ReplayCommand.make(policies),
       CompareCommand.make(policies),
       InspectCommand.command,
-      CompactCommand.command
+      CompactCommand.command,
+      SessionCommand.command
     ])
   )
 

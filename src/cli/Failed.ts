@@ -30,6 +30,18 @@ export class Failed extends Schema.TaggedError<Failed>("effect-compaction/cli/Fa
   }
 }
 
+/**
+ * Fails when a file could not be written.
+ */
+export class NotWritten extends Schema.TaggedError<NotWritten>("effect-compaction/cli/NotWritten")("NotWritten", {
+  file: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `${this.file}: it could not be written: ${this.reason}`
+  }
+}
+
 /** The exit code of two things that were done: bad input hides what a good file would have said. */
 export const worse = (a: number, b: number): number => a === badInput || b === badInput ? badInput : Math.max(a, b)
 

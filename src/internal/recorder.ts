@@ -103,7 +103,8 @@ const changesOf = (
   }
   known.decisions = decisions
   const request = requestOf(state, pace, ready)
-  const entries = Object.entries(request).filter(([key, value]) => isOther(known.request[key as keyof Request], value))
+  const before = new Map(Object.entries(known.request))
+  const entries = Object.entries(request).filter(([key, value]) => isOther(before.get(key), value))
   // The entries are those of a request, fewer of them.
   if (entries.length > 0) events.push({ _tag: "Changed", ...Object.fromEntries(entries) as Request })
   known.request = request

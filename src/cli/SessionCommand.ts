@@ -1,0 +1,204 @@
+/**
+ * `session inspect`, `session verify`, `session explain` and `session export`: a session in its directory, as its log tells.
+ * Nothing is opened, locked or repaired.
+ *
+ * @since 0.1.0
+ */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Decision from "../Decision.ts"
+import * as Estimator from "../Estimator.ts"
+import * as Manager from "../internal/manager.ts"
+import * as Receipt from "../Receipt.ts"
+import * as SessionLog from "../SessionLog.ts"
+import * as SessionStore from "../SessionStore.ts"
+import * as Transcript from "../Transcript.ts"
+import * as View from "../View.ts"
+import * as Failed from "./Failed.ts"
+import * as SessionInput from "./SessionInput.ts"
+import * as Table from "./Table.ts"
+
+const directory = Argument.String("directory").pipe(
+  Argument.withDescription("The directory of the session, with its log.jsonl")
+)
+
+const seq = Argument.Int("seq").pipe(Argument.withDescription("The entry, from 0"))
+
+const target = Argument.String("file").pipe(
+  Argument.withDescription("The file to write, which must not be there; - writes standard output")
+)
+
+/** Everything that a log says. */
+interface Read {
+  readonly path: string
+  readonly torn: number
+  readonly counts: ReadonlyMap<string, number>
+  readonly state: SessionLog.State
+  readonly view: View.View
+}
+
+type ReadError = SessionStore.SessionStoreError | SessionStore.SessionCorrupt | SessionLog.SessionUnreadable
+
+const read = Effect.fnUntraced(function*(
+  given: string
+): Effect.fn.Return<Read, ReadError, FileSystem.FileSystem | Path.Path> {
+  const contents = yield* SessionStore.readDirectory(given)
+  const counts = new Map<string, number>()
+  const state = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
+    counts.set(_tag, (counts.get(_tag) ?? 0) + 1)
+  })
+  const transcript = Transcript.make((yield* Estimator.Estimator).price)
+  for (const { message, origin } of state.messages) Transcript.append(transcript, message, origin)
+  return { path: contents.path, torn: contents.torn, counts, state, view: View.make(transcript, state.decisions) }
+})
+
+const tornLine = ({ torn }: Read): ReadonlyArray<string> =>
+  torn === 0 ? [] : [`torn        ${torn} bytes at the end count for nothing; they are cut off when it is opened`]
+
+const summaryOf = ({ counts, path, state, torn, view }: Read) => ({
+  path,
+  events: state.events,
+  byKind: Object.fromEntries(counts),
+  torn,
+  messages: state.messages.length,
+  entries: state.entries,
+  decisions: state.decisions.length,
+  counts: Decision.counts(Decision.index(state.decisions)),
+  generation: state.memory.generation,
+  viewEntries: view.items.length,
+  viewTokens: view.price,
+  billed: state.meter.anchor?.used ?? null,
+  readings: state.meter.readings,
+  inFlight: state.meter.inFlight !== null,
+  compacting: state.isCompacting
+})
+
+const ended = <R>(self: Effect.Effect<number, ReadError | Failed.NotWritten, R>) =>
+  Effect.catch(self, (error) => Effect.as(Console.error(error.message), 1)).pipe(Effect.flatMap(Failed.end))
+
+const inspect = Command.make(
+  "inspect",
+  { directory, json: SessionInput.json },
+  ({ directory, json }) =>
+    ended(Effect.gen(function*() {
+      const session = yield* read(directory)
+      const summary = summaryOf(session)
+      const { absorbed, altered, removed, stubbed, truncated } = summary.counts
+      const kinds = Object.entries(summary.byKind).map(([tag, count]) => [tag, Table.number(count)])
+      yield* Console.log(
+        json ? JSON.stringify(summary) : [
+          summary.path,
+          `events      ${summary.events}`,
+          ...tornLine(session),
+          `entries     ${summary.entries} in ${summary.messages} messages`,
+          `decisions   ${summary.decisions}: ${removed} removed, ${truncated} truncated, ${stubbed} stubbed, ${altered} otherwise altered, ${absorbed} absorbed`,
+          `generation  ${summary.generation}`,
+          `view        ${summary.viewEntries} entries, ${summary.viewTokens} tokens (estimated)`,
+          `billed      ${
+            summary.billed === null ? "nothing yet" : `${summary.billed} tokens for the last request`
+          }, ${summary.readings} readings`,
+          `request     ${summary.inFlight ? "one was sent and not answered" : "none is open"}`,
+          `compaction  ${summary.compacting ? "one was begun and not ended" : "none is open"}`,
+          "",
+          ...Table.lines([{ title: "event", align: "left" }, { title: "count", align: "right" }], kinds)
+        ].join("\n")
+      )
+      return 0
+    }))
+).pipe(
+  Command.withDescription(
+    "Prints what the log of a session says: its events by kind, entries and decisions, the view, what was billed, and "
+      + "whether a request or a compaction was left open.\n\nExit codes: 0 fine, 1 bad input, 2 wrong usage."
+  ),
+  Command.withShortDescription("Print what a log says")
+)
+
+const verify = Command.make("verify", { directory }, ({ directory }) =>
+  ended(Effect.gen(function*() {
+    const session = yield* read(directory)
+    const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
+    yield* Console.log([
+      `${session.path}: ${session.state.events} events, every line and sum holds, and every event follows`,
+      ...tornLine(session)
+    ].join("\n"))
+    return session.torn > 0 || unknown > 0 ? 1 : 0
+  }))).pipe(
+    Command.withDescription(
+      "Reads the whole log of a session and says whether every line is as it was written and every event can follow the one "
+        + "before. What is wrong is named with file and line.\n\nExit codes: 0 it holds, 1 it does not, or its end is torn, 2 "
+        + "wrong usage."
+    ),
+    Command.withShortDescription("Check a log from its first line to its last")
+  )
+
+const sentenceOf = (receipt: Receipt.Receipt): string => {
+  switch (receipt._tag) {
+    case "Kept":
+      return "is in the view as it was appended"
+    case "Altered":
+      return `is in the view, altered: ${
+        receipt.decisions.map(({ _tag, at }) => `${_tag} when there were ${at} entries`).join(", ")
+      }`
+    case "Covered":
+      return `is covered by the checkpoint at entry ${receipt.checkpoint}`
+    case "Lost":
+      return `is lost: removed when there were ${receipt.at} entries`
+    case "Dropped":
+      return "was dropped by the repair of the transcript"
+    case "Waiting":
+      return "is a checkpoint that no view stands on"
+    case "Unknown":
+      return "is no entry of this session"
+  }
+}
+
+const explain = Command.make("explain", { directory, seq }, ({ directory, seq }) =>
+  ended(Effect.gen(function*() {
+    const { view } = yield* read(directory)
+    const receipt = Receipt.of(view, seq)
+    const entry = view.transcript.entries[seq]
+    const what = entry === undefined ? "" : ` (${entry.role}, ${entry.price} tokens)`
+    yield* Console.log(`entry ${seq}${what} ${sentenceOf(receipt)}`)
+    return receipt._tag === "Unknown" ? 1 : 0
+  }))).pipe(
+    Command.withDescription(
+      "Says what has become of an entry: in the view, altered, covered by a checkpoint, or lost, and when.\n\nExit codes: 0 "
+        + "fine, 1 bad input or no such entry, 2 wrong usage."
+    ),
+    Command.withShortDescription("Say what has become of an entry")
+  )
+
+const exported = Command.make("export", { directory, target }, ({ directory, target }) =>
+  ended(Effect.gen(function*() {
+    const { asked, decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, tail } =
+      (yield* read(directory)).state
+    const saved = { version: 1, asked, decisions, maximum, maximumRoute, memory, messages, meter, tail } as const
+    const state = yield* Effect.orDie(Schema.encodeEffect(Manager.Saved)({ ...saved, summaries: { pace, ready } }))
+    const text = `${JSON.stringify(state)}\n`
+    if (target === "-") {
+      yield* Console.log(text.trimEnd())
+      return 0
+    }
+    const fs = yield* FileSystem.FileSystem
+    yield* Effect.catch(fs.writeFileString(target, text, { flag: "wx", mode: 0o600 }), (error) =>
+      Effect.fail(new Failed.NotWritten({ file: target, reason: error.message })))
+    return 0
+  }))).pipe(
+    Command.withDescription(
+      "Writes the session as one line of JSON, as `manager.export` gives it and `manager.restore` takes it.\n\nExit codes: 0 "
+        + "fine, 1 bad input or the file is there already, 2 wrong usage."
+    ),
+    Command.withShortDescription("Write a session as JSON")
+  )
+
+/** The command. */
+export const command = Command.make("session").pipe(
+  Command.withDescription("Looks into a session that is kept in a directory. Nothing is opened, locked or repaired."),
+  Command.withShortDescription("Look into the log of a session"),
+  Command.withSubcommands([inspect, verify, explain, exported])
+)
