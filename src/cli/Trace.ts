@@ -13,7 +13,7 @@ import type * as View from "../View.ts"
 /**
  * From which request on an entry is in a state, and why. `tokens`: what it costs there, 0 when it is not in the view.
  */
-export interface Change {
+interface Change {
   readonly seq: number
   readonly request: number
   readonly state: "whole" | Transcript.Item["state"] | "summarised" | "removed" | "not sent"
@@ -22,7 +22,7 @@ export interface Change {
 }
 
 /** An entry: who said it, what it is, and what it costs whole, in tokens. */
-export interface Entry {
+interface Entry {
   readonly seq: number
   readonly role: string
   readonly what: string

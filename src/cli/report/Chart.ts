@@ -17,7 +17,7 @@ const bottom = 22
 export const geometry = { width, left, right }
 
 /** One value a request; areas stand on one another, in their order. */
-export interface Series {
+interface Series {
   readonly name: string
   /** The class of its colour. */
   readonly colour: string

@@ -1,0 +1,182 @@
+/** Sessions to measure on, and what a policy makes of one. */
+import * as Estimator from "effect-compaction/Estimator"
+import * as Format from "effect-compaction/format/Format"
+import type * as Session from "effect-compaction/format/Session"
+import * as Policy from "effect-compaction/Policy"
+import * as Optimum from "effect-compaction/simulate/Optimum"
+import * as Price from "effect-compaction/simulate/Price"
+import * as PromptCache from "effect-compaction/simulate/PromptCache"
+import * as Retention from "effect-compaction/simulate/Retention"
+import * as Simulation from "effect-compaction/simulate/Simulation"
+import * as Summarizer from "effect-compaction/Summarizer"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+
+const root = process.cwd()
+
+/** A session with facts planted in it, and as it was recorded. */
+export interface Subject {
+  readonly name: string
+  readonly session: Session.Session
+  readonly planted: Retention.Planted
+}
+
+/** How many facts are planted in a session. */
+export const probes = 64
+
+const read = (path: string): Subject => {
+  const session = Result.getOrThrow(Format.fromString(readFileSync(path, "utf8"), { file: basename(path) }))
+  return {
+    name: basename(path).replace(/\.jsonl?$/, ""),
+    session,
+    planted: Retention.plant(session.messages, { seed: 1, count: probes })
+  }
+}
+
+const sampleFolder = join(root, "docs/examples/sessions")
+
+/** The sample sessions of this repository that are long enough to be compacted; the broken one is for readers. */
+export const samples = (): ReadonlyArray<Subject> =>
+  readdirSync(sampleFolder)
+    .filter((name) => /\.jsonl?$/.test(name) && !name.startsWith("broken"))
+    .map((name) => read(join(sampleFolder, name)))
+
+const transcripts = join(root, "../shared/transcripts")
+
+/** Long sessions of coding agents, real ones, which are not in this repository; none where they are not at hand. */
+export const recorded = (): ReadonlyArray<Subject> => {
+  const list = join(transcripts, "LONG.txt")
+  if (!existsSync(list)) return []
+  const paths = readFileSync(list, "utf8").split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+  return paths.map((path) => read(join(transcripts, path)))
+}
+
+export const price = Price.presets["claude-opus-4-5"]
+
+/** It stands for the model of the conversation: its calls read the cache of the session where the layout allows it. */
+const summarizer: Summarizer.Service = { ...Summarizer.extractive, cache: "shared" }
+
+/** What is measured of one session under one policy. */
+export interface Figures extends Simulation.Totals {
+  readonly requests: number
+  readonly budget: number
+  /** The cheapest schedule that leaves as much at its boundaries, with the same output, in dollars. */
+  readonly optimum: number
+  /** Requests whose input, as it is billed, is more than the budget, reserve of the notice included. */
+  readonly billedOver: number
+  /** The most refusals of the clear floor in a row. */
+  readonly longestStreak: number
+  /** What is retained of the facts that no place favours: words of people and of the assistant, no lines of results. */
+  readonly retainedWords: number
+  /** What a boundary leaves, on average, in tokens, and how many requests there are for each. */
+  readonly left: number
+}
+
+const estimate = Effect.runSync(Effect.gen(function*() {
+  return (yield* Estimator.Estimator).price
+}))
+
+/** What a message costs in a view, where each result is an entry of its own. */
+const priceOf = (message: Prompt.Message): number =>
+  message.role === "tool"
+    ? message.content.reduce((sum, part) => sum + estimate({ ...message, content: [part] }), 0)
+    : estimate(message)
+
+const mean = (values: ReadonlyArray<number>): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+
+export interface World {
+  readonly maxTokens?: number
+  readonly window?: number
+  readonly ratio?: number
+  readonly cache?: PromptCache.Rules
+}
+
+/** Whether a fact is stated by a person or by the assistant, and not by a line of a result. */
+const isWord = ({ kind }: Retention.Probe): boolean => kind === "constraint" || kind === "decision"
+
+/** Plays a session under a policy. */
+export const figures = (subject: Subject, policy: Policy.Policy, world: World): Effect.Effect<Figures> =>
+  Effect.gen(function*() {
+    const { messages, probes: facts } = subject.planted
+    const { cache = PromptCache.anthropic, ratio = 1 } = world
+    const words = Retention.checker(facts.filter(isWord))
+    const scores: Array<number> = []
+    const { pass, settings } = Policy.options(policy)
+    let told = 0
+    const { budget, rows, totals } = yield* Simulation.run({ messages }, {
+      settings,
+      pass: (before) =>
+        Effect.tap(pass(before), ({ view }) =>
+          Effect.sync(() => {
+            told = view.transcript.entries.length
+            const score = words.score(view.items.map(({ message }) => message), toldBy(messages, told))
+            if (score.known > 0) scores.push(score.retained)
+          }))
+    }, { ...world, cache, ratio, price, probes: facts, summarizer })
+    const left = mean(rows.flatMap(({ boundary }) => boundary === null ? [] : [boundary.after]))
+    const { head, segments } = Optimum.segmentsOf(messages, priceOf)
+    const { cost } = Optimum.solve({ head, segments, limit: budget, retain: left, rules: cache, price })
+    const notice = settings.notice === false ? 0 : settings.noticeReserve ?? 0
+    return {
+      ...totals,
+      requests: rows.length,
+      budget,
+      optimum: cost + totals.output * price.output / 1_000_000,
+      billedOver: rows.filter(({ cached, fresh, written }) => cached + fresh + written > budget + notice).length,
+      longestStreak: rows.reduce((most, { skipped }) => Math.max(most, skipped?.streak ?? 0), 0),
+      retainedWords: mean(scores),
+      left
+    }
+  }).pipe(Effect.orDie)
+
+/** Entries of the caller up to a message: a tool message is an entry for each result. */
+const lengths = new WeakMap<ReadonlyArray<Prompt.Message>, ReadonlyArray<number>>()
+
+/** How many messages are known once a transcript has so many entries; checkpoints among them make it a few too many. */
+const toldBy = (messages: ReadonlyArray<Prompt.Message>, entries: number): number => {
+  let ends = lengths.get(messages)
+  if (ends === undefined) {
+    let sum = 0
+    ends = messages.map((message) => sum += message.role === "tool" ? message.content.length : 1)
+    lengths.set(messages, ends)
+  }
+  let low = 0
+  let high = ends.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (ends[middle]! <= entries) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Sums over sessions; shares are means. */
+export const total = (all: ReadonlyArray<Figures>): Omit<Figures, "budget"> => {
+  const sum = (value: (each: Figures) => number): number => all.reduce((so, each) => so + value(each), 0)
+  const cacheRead = sum((each) => each.cacheRead)
+  return {
+    ...all[0]!,
+    requests: sum((each) => each.requests),
+    cost: sum((each) => each.cost),
+    optimum: sum((each) => each.optimum),
+    boundaries: sum((each) => each.boundaries),
+    waste: sum((each) => each.waste),
+    cacheRead,
+    cacheReadShare: cacheRead / sum((each) => each.cacheRead + each.cacheWrite + each.fresh),
+    retained: mean(all.map((each) => each.retained ?? 1)),
+    retainedWords: mean(all.map((each) => each.retainedWords)),
+    stale: sum((each) => each.stale ?? 0),
+    summaryCost: sum((each) => each.summaryCost),
+    skips: sum((each) => each.skips),
+    failed: sum((each) => each.failed),
+    violations: sum((each) => each.violations),
+    overBudget: sum((each) => each.overBudget),
+    billedOver: sum((each) => each.billedOver),
+    longestStreak: all.reduce((most, each) => Math.max(most, each.longestStreak), 0),
+    left: mean(all.map((each) => each.left))
+  }
+}
