@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as CompactedModel from "effect-compaction/CompactedModel"
 import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Ladder from "effect-compaction/Ladder"
+import * as Rung from "effect-compaction/Rung"
 import type * as Settings from "effect-compaction/Settings"
 import * as AiError from "effect/ai/AiError"
 import * as Chat from "effect/ai/Chat"
@@ -250,10 +252,10 @@ describe("a decorated model", () => {
           { startImmediately: true }
         )
         yield* Deferred.await(entered)
-        yield* Deferred.succeed(second, undefined)
-        yield* Fiber.join(b)
         yield* Deferred.succeed(first, undefined)
         yield* Fiber.join(a)
+        yield* Deferred.succeed(second, undefined)
+        yield* Fiber.join(b)
       })
       yield* Effect.provide(both, model)
       const { count } = yield* self.sync(prompt(...session.content, user("more"), assistant("ok")))
@@ -668,6 +670,36 @@ describe("providers with a state of their own", () => {
       assert.strictEqual(chained.filter((each) => !each).length, 1 + boundaries)
     }))
 
+  it.effect("a boundary that only drops messages is not hidden from the server", () =>
+    Effect.gen(function*() {
+      const seen = Fake.nothingSeen()
+      const model = CompactedModel.withCompaction(
+        Fake.model(seen, (n) =>
+          Effect.succeed([
+            { type: "response-metadata", id: `resp-${n}` },
+            ...Fake.text(words(`answer ${n}`, 2_000), 1)
+          ]))
+      )
+      const self = yield* ContextManager.make({
+        settings: { ...settings, protectedRecent: 0.3 },
+        pass: ContextManager.passOf(Ladder.make(Rung.remove({ relax: 1 })))
+      })
+      const chat = yield* Chat.fromPrompt(prompt(system("S")))
+      yield* Effect.gen(function*() {
+        for (let turn = 0; turn < 14; turn++) yield* chat.generateText({ prompt: `question ${turn}` })
+      }).pipe(
+        within(self),
+        Effect.provideService(ResponseIdTracker.ResponseIdTracker, yield* ResponseIdTracker.make),
+        Effect.provide(model)
+      )
+      const { generation } = yield* self.status
+      assert.isAtLeast(generation, 1)
+      const history = yield* Ref.get(chat.history)
+      for (const each of seen.prompts) for (const message of each.content) assert.include(history.content, message)
+      const unchained = seen.options.filter((options) => options.previousResponseId === undefined)
+      assert.strictEqual(unchained.length, 1 + generation)
+    }))
+
   it.effect("nothing is chained to a request with a notice, which would stay on the server", () =>
     Effect.gen(function*() {
       const { seen } = yield* tracked({ protectedRecent: 0, notice: true, noticeReserve: 0 }, 24)
@@ -700,6 +732,52 @@ describe("providers with a state of their own", () => {
         assert.deepStrictEqual(at, [each.content.length - 2], `turn ${turn}`)
         assert.include(Fake.textsOf(each).at(-1), "context-compaction")
       }
+    }))
+
+  it.effect("a history that comes back with its keys in another order changes no byte, marked or not", () =>
+    Effect.gen(function*() {
+      const seen = Fake.nothingSeen()
+      const model = CompactedModel.withCompaction(Fake.model(seen, () => Effect.succeed(Fake.text("ok", 1))))
+      const self = yield* ContextManager.make()
+      const mark = { anthropic: { cacheControl: { type: "ephemeral" } } }
+      const of = (params: unknown) =>
+        prompt(
+          user("go"),
+          Prompt.makeMessage("assistant", {
+            content: [Prompt.makePart("tool-call", { id: "a", name: "read", params, providerExecuted: false })],
+            options: mark
+          }),
+          Prompt.makeMessage("tool", {
+            content: [
+              Prompt.makePart("tool-result", {
+                id: "a",
+                name: "read",
+                isFailure: false,
+                result: "x",
+                providerExecuted: false,
+                options: mark
+              })
+            ]
+          })
+        )
+      yield* Effect.gen(function*() {
+        yield* LanguageModel.generateText({ prompt: of({ first: 1, second: 2 }) })
+        yield* LanguageModel.generateText({ prompt: of({ second: 2, first: 1 }) })
+      }).pipe(within(self), Effect.provide(model))
+      const bytes = seen.prompts.map((each) =>
+        JSON.stringify(
+          each.content.map((message) =>
+            message.role === "system" ?
+              [] :
+              (message.content as ReadonlyArray<Prompt.Part>).map((part) =>
+                part.type === "tool-call" ? [part.params, part.options] : part.options
+              )
+          )
+        )
+      )
+      assert.include(bytes[0], "cacheControl")
+      assert.strictEqual(bytes[1], bytes[0])
+      assert.isTrue(seen.prompts.every((each) => each.content[1]!.options.anthropic !== undefined))
     }))
 
   it.effect("an altered last message gives its mark to the end of what stays", () =>

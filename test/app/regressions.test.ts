@@ -119,6 +119,34 @@ describe("faults that others shipped", () => {
       assert.deepStrictEqual(Validators.responses(Validators.toResponses(seen.prompts[0]!.content)), [])
     }))
 
+  it.effect("R6, after an overflow: signed reasoning whose prefix was changed is gone", () =>
+    Effect.gen(function*() {
+      const step = (n: number) => [
+        Prompt.makeMessage("assistant", {
+          content: [
+            Prompt.makePart("reasoning", { text: `thought ${n}`, options: { anthropic: { signature: `s${n}` } } }),
+            Prompt.makePart("tool-call", { id: `c${n}`, name: "read", params: {}, providerExecuted: false })
+          ]
+        }),
+        answers(result(`c${n}`, words(`r${n}`, 4_000)))
+      ]
+      const long = prompt(user("go"), ...Array.from({ length: 20 }, (_, n) => step(n)).flat(), user("now"))
+      const seen = Fake.nothingSeen()
+      const self = yield* ContextManager.make({ settings: { notice: false } })
+      yield* LanguageModel.generateText({ prompt: long }).pipe(
+        Effect.provideService(ContextManager.Current, self),
+        Effect.provide(CompactedModel.withCompaction(
+          Fake.model(seen, (n) =>
+            n === 1 ? Effect.fail(Fake.tooLong(22_000, 16_000)) : Effect.succeed(Fake.text("ok", 1)))
+        ))
+      )
+      const [before, after] = seen.prompts.map((each) =>
+        JSON.stringify(each.content).split("signature").length - 1
+      )
+      assert.strictEqual(before, 20)
+      assert.isBelow(after!, 2)
+    }))
+
   it.effect("R7, compaction with open calls: their group stays", () =>
     Effect.gen(function*() {
       const open = prompt(...session.content, calls("open-1", "open-2"), answers(result("open-1", "first")))

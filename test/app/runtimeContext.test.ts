@@ -93,6 +93,16 @@ describe("a runtime context", () => {
       assert.deepStrictEqual(Wire.check(closed.prompt, Wire.all), [])
     }))
 
+  it.effect("does not take the human message before it out of sight: nothing is repeated", () =>
+    Effect.gen(function*() {
+      const self = yield* ContextManager.make({ settings: { ...settings, replayLastUser: true } })
+      yield* self.append(session)
+      const { generation, prompt: sent } = yield* self.requestWith({ runtimeContext: "x" })
+      assert.strictEqual(generation, 1)
+      assert.deepStrictEqual(contextsOf(sent), ["x"])
+      assert.notInclude(JSON.stringify(sent.content), "context-replay")
+    }))
+
   it.effect("survives an export, and a rewind takes back what came after", () =>
     Effect.gen(function*() {
       const first = yield* ContextManager.make()
