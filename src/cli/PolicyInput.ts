@@ -67,7 +67,9 @@ const load = Effect.fnUntraced(function*(
 const merged = (written: { readonly summary?: unknown }, settings: Settings.Input): object => ({
   ...written,
   ...settings,
-  ...(settings.summary === undefined ? undefined : { summary: { ...Object(written.summary), ...settings.summary } })
+  ...(settings.summary === undefined
+    ? undefined
+    : { summary: { ...(typeof written.summary === "object" ? written.summary : undefined), ...settings.summary } })
 })
 
 /** Reads a policy, with the settings given beside it in place of its own. */
