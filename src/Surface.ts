@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema"
 
 /**
  * An entry on the surface: its seq in the log, the calls it makes and those it answers, by id, and its price in tokens.
+ * `checkpoint` tells that it stands for others.
  *
  * @category models
  * @since 0.1.0
@@ -20,6 +21,7 @@ export interface Node {
   readonly calls: ReadonlyArray<string>
   readonly answers: ReadonlyArray<string>
   readonly price: number
+  readonly checkpoint?: boolean
 }
 
 /**
@@ -159,7 +161,8 @@ export type Refusal = typeof Refusal.Type
  *
  * - `append`: a node joins at the end. `cites` names the events it is made of, if it says.
  * - `replace`: a node takes the place of the range from seq `start` to seq `end`, by position, and must cite all of it.
- * - `claim`: says what the next event is going to replace, and what that costs, so that a running price needs no list.
+ * - `claim`: says what the next event is going to replace, and what that costs, so that a running price needs no list;
+ *   `checkpoints` is how much of it is checkpoints.
  * - `note`: anything else; it is not on the surface.
  *
  * @category models
@@ -174,7 +177,13 @@ export type Change =
     readonly end: number
     readonly cites: ReadonlyArray<number> | null
   }
-  | { readonly op: "claim"; readonly start: number; readonly end: number; readonly price: number }
+  | {
+    readonly op: "claim"
+    readonly start: number
+    readonly end: number
+    readonly price: number
+    readonly checkpoints?: number
+  }
   | { readonly op: "note" }
 
 /**

@@ -163,7 +163,7 @@ export type TransactionError =
  *
  * - `start`: the lock. `turn`: the turn it runs in, `null` between turns. `commandId`: of the command that asked for it.
  * - `summary`: the text of the model, unframed, what it replaces (ends and all seqs, in the order of the surface, and
- *   their price in tokens), and the evidence of the call. It is a claim: the next event replaces that range.
+ *   their price in tokens, and how much of it is checkpoints), and the evidence of the call. It is a claim: the next event replaces that range.
  * - `replace`: the framed checkpoint; it cites the start, the summary and every seq it shadows.
  * - `end`: the close. `reason`: why the attempt failed, `null` when it did not.
  *
@@ -178,6 +178,7 @@ export type Mark<Evidence> =
     readonly end: number
     readonly seqs: ReadonlyArray<number>
     readonly price: number
+    readonly checkpoints?: number
     readonly text: string
     readonly evidence: Evidence
     readonly commandId: string | null
@@ -465,10 +466,21 @@ export const run = <Evidence, E, R>(
     const seqs = nodes.map((node) => node.seq)
     if (!isSame(plan, (yield* log.state).surface)) return yield* new SurfaceChanged({ entries: seqs.length })
     const { evidence, framed, text } = made
-    const summary = yield* append({ op: "summary", start: first, end: last, seqs, price, text, evidence, commandId })
+    const checkpoints = priceOf(nodes.filter((node) => node.checkpoint === true))
+    const summary = yield* append({
+      op: "summary",
+      start: first,
+      end: last,
+      seqs,
+      price,
+      checkpoints,
+      text,
+      evidence,
+      commandId
+    })
     const replacement = yield* append({
       op: "replace",
-      node: { role: "user", calls: [], answers: [], price: made.price },
+      node: { role: "user", calls: [], answers: [], price: made.price, checkpoint: true },
       text: framed,
       start: first,
       end: last,

@@ -37,6 +37,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "SessionLog",
       "SessionStore",
       "Transaction",
+      "Projection",
       "Tail",
       "RuntimeContext",
       "Conversations"
