@@ -220,3 +220,43 @@ describe("a session that stops after a call of the file system", () => {
     )
   }
 })
+
+describe("a log that lost its end", () => {
+  const step = isFull ? 1 : 61
+
+  it.effect(
+    `cut at every ${step === 1 ? "byte" : `${step}th byte`} of its last 4 KB, it is what it was after some operation`,
+    () =>
+      Effect.gen(function*() {
+        const directory = path.join(places, "cut")
+        const expected = yield* Effect.scoped(Scenario.uninterrupted(5))
+        yield* Effect.scoped(Effect.gen(function*() {
+          const manager = yield* Scenario.open(yield* openFile(directory))
+          for (let at = 0; at < Scenario.length; at++) yield* Scenario.step(manager, 5, at)
+        }))
+        const log = path.join(directory, "log.jsonl")
+        const bytes = fs.readFileSync(log)
+        assert.isAbove(bytes.length, 4_096)
+        const counts = new Set<number>()
+        for (let length = bytes.length - 4_096; length <= bytes.length; length += step) {
+          fs.writeFileSync(log, bytes.subarray(0, length))
+          yield* Effect.scoped(Effect.gen(function*() {
+            const store = yield* openFile(directory)
+            const isWhole = bytes[length - 1] === 0x0a
+            assert.strictEqual(store.repair === null, isWhole, `cut at ${length}`)
+            const events = Scenario.essence((yield* store.read({ whole: true })).events)
+            assert.deepStrictEqual(events, expected.events.slice(0, events.length), `cut at ${length}`)
+            const view = expected.views.get(events.length)
+            assert.isDefined(view, `cut at ${length}: half of an operation`)
+            assert.strictEqual(yield* Scenario.shown(yield* Scenario.open(store)), view, `cut at ${length}`)
+            counts.add(events.length)
+          }))
+          for (const name of fs.readdirSync(directory)) {
+            if (name.startsWith("torn-")) fs.rmSync(path.join(directory, name))
+          }
+        }
+        assert.isAbove(counts.size, 1)
+      }),
+    10 * minutes
+  )
+})
