@@ -333,12 +333,12 @@ const decorateNamed = (
       Effect.onInterrupt(() => abandoned(prepared))
     )
 
-  const once = (method: "generateText" | "generateObject") => (given: CallOptions) =>
-    Effect.flatMap(prepare(given), (prepared) => {
-      // The overloads of a model tie the options to its response; here they pass through as they came, with another prompt.
-      const send = (prompt: Prompt.Prompt) => (inner[method] as unknown as Method)({ ...given, prompt })
-      return prepared === undefined ? (inner[method] as unknown as Method)(given) : attempt(prepared, send)
-    })
+  // The overloads of a model tie the options to its response; here they pass through as they came, with another prompt.
+  const once = (method: Method) => (given: CallOptions) =>
+    Effect.flatMap(
+      prepare(given),
+      (prepared) => prepared === undefined ? method(given) : attempt(prepared, (prompt) => method({ ...given, prompt }))
+    )
 
   const streamFrom = (
     prepared: Prepared,
@@ -373,18 +373,21 @@ const decorateNamed = (
     )
   }
 
-  const stream = (given: CallOptions) =>
-    Stream.unwrap(Effect.map(prepare(given), (prepared) => {
-      const send = (prompt: Prompt.Prompt) => (inner.streamText as unknown as StreamMethod)({ ...given, prompt })
-      return prepared === undefined ? (inner.streamText as unknown as StreamMethod)(given) : streamFrom(prepared, send)
-    }))
+  const stream = (method: StreamMethod) => (given: CallOptions) =>
+    Stream.unwrap(
+      Effect.map(prepare(given), (prepared) =>
+        prepared === undefined ? method(given) : streamFrom(prepared, (prompt) =>
+          method({ ...given, prompt })))
+    )
 
   return LanguageModel.LanguageModel.of({
     ...inner,
-    // Each has the signature of the method it stands for, since it returns what that returns.
-    generateText: once("generateText") as unknown as LanguageModel.LanguageModel["generateText"],
-    generateObject: once("generateObject") as unknown as LanguageModel.LanguageModel["generateObject"],
-    streamText: stream as unknown as LanguageModel.LanguageModel["streamText"]
+    // Each has the signature of the method it stands for, since it calls that one and returns what it returns.
+    generateText: once(inner.generateText as Method) as LanguageModel.LanguageModel["generateText"],
+    // As above.
+    generateObject: once(inner.generateObject as Method) as LanguageModel.LanguageModel["generateObject"],
+    // As above.
+    streamText: stream(inner.streamText as StreamMethod) as LanguageModel.LanguageModel["streamText"]
   })
 }
 

@@ -294,10 +294,7 @@ export const guard: {
 } = dual(
   2,
   <E, R, E2, R2>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2> => (pass) =>
-    Effect.flatMap(
-      self(pass),
-      (after): Effect.Effect<Pass, E2, R2> => after.view === pass.view ? Effect.succeed(after) : check(pass, after)
-    )
+    Effect.filterOrElse(self(pass), (after) => after.view === pass.view, (after) => check(pass, after))
 )
 
 /**

@@ -82,7 +82,7 @@ const resultText = (part: Prompt.ToolResultPart): string | ReadonlyArray<string>
 // Anthropic Messages
 // ---------------------------------------------------------------------------------------------------------------------
 
-export type AnthropicBlock =
+type AnthropicBlock =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image" }
   | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
@@ -382,7 +382,7 @@ export const responses = (items: ReadonlyArray<ResponsesItem>): ReadonlyArray<st
 // Gemini generateContent
 // ---------------------------------------------------------------------------------------------------------------------
 
-export type GeminiPart =
+type GeminiPart =
   | { readonly text: string }
   | { readonly inlineData: true }
   | { readonly functionCall: string }

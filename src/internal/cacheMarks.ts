@@ -1,10 +1,11 @@
 import * as Prompt from "effect/ai/Prompt"
+import type * as Schema from "effect/Schema"
 import { sameMessage } from "./sameMessage.ts"
 
 /** Under which keys adapters read, in the options of their provider, that the prompt cache is to end at a part. */
 const keys = ["cacheControl", "cache_control", "cachePoint"] as const
 
-const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+const isObject = (value: Schema.Json | undefined): value is Schema.JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isMarked = (options: Prompt.ProviderOptions): boolean => {
@@ -34,17 +35,17 @@ const has = (message: Prompt.Message): boolean => {
 const split = (options: Prompt.ProviderOptions) => {
   const rest: { [provider: string]: Prompt.ProviderOptions[string] } = {}
   const marks: { [provider: string]: Prompt.ProviderOptions[string] } = {}
-  for (const [provider, value] of Object.entries(options)) {
+  for (const provider of Object.keys(options)) {
+    const value = options[provider]
     if (!isObject(value)) {
-      rest[provider] = value as Prompt.ProviderOptions[string]
+      rest[provider] = value ?? null
       continue
     }
     const entries = Object.entries(value)
     const kept = entries.filter(([key]) => !keys.some((each) => each === key))
     const taken = entries.filter(([key, mark]) => keys.some((each) => each === key) && mark !== undefined)
-    // Entries of a JSON object make a JSON object again.
-    if (kept.length > 0) rest[provider] = Object.fromEntries(kept) as Prompt.ProviderOptions[string]
-    if (taken.length > 0) marks[provider] = Object.fromEntries(taken) as Prompt.ProviderOptions[string]
+    if (kept.length > 0) rest[provider] = Object.fromEntries(kept)
+    if (taken.length > 0) marks[provider] = Object.fromEntries(taken)
   }
   return { rest, marks }
 }

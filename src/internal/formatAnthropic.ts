@@ -52,11 +52,11 @@ export const assistantPart = (
     return Message.opaque(block)
   })
 
-export const thinkingOptions = (signature: string | undefined): Message.Options =>
+const thinkingOptions = (signature: string | undefined): Message.Options =>
   signature === undefined ? {} : { anthropic: { info: { type: "thinking", signature } } }
 
 /** A block of a user message that is not a tool result. */
-export const userPart = (value: Schema.Json | undefined, place: Json.Place): Json.Read<Prompt.UserMessagePart> =>
+const userPart = (value: Schema.Json | undefined, place: Json.Place): Json.Read<Prompt.UserMessagePart> =>
   Result.gen(function*() {
     const block = yield* Json.object(value, place)
     const type = yield* Json.stringAt(block, "type", place)
@@ -95,7 +95,7 @@ const fileData = (
   })
 
 /** A `tool_result` block; `nameOf` gives the name of the call with an id. */
-export const toolResult = (
+const toolResult = (
   block: Schema.JsonObject,
   place: Json.Place,
   nameOf: (id: string) => string

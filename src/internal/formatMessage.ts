@@ -21,7 +21,7 @@ export const file = (mediaType: string, data: string, fileName?: string): Prompt
 }
 
 /** The media type and the base64 of a `data:` URL. */
-export const inlineData = (url: string): { readonly mediaType: string; readonly data: string } | undefined => {
+const inlineData = (url: string): { readonly mediaType: string; readonly data: string } | undefined => {
   if (!url.startsWith("data:")) return undefined
   const comma = url.indexOf(",")
   const head = url.slice(5, comma)

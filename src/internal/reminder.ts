@@ -1,5 +1,5 @@
 /** Breaks every reminder tag in a text that is going to stand in an envelope, so that it cannot end or open one. */
-export const neutralise = (text: string): string =>
+const neutralise = (text: string): string =>
   text.replace(/<(\/?)system-reminder/gi, (_, slash: string) => `<${slash} system-reminder`)
 
 /** A text in the envelope that tells the model that no person wrote it. */

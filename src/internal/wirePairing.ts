@@ -35,7 +35,7 @@ export interface Request {
 }
 
 /** A part that belongs to nothing, or that a later one replaces. */
-export interface Dropped {
+interface Dropped {
   readonly at: Place
   readonly rule: "pairing" | "approval" | "provider-executed"
   readonly why: "orphan" | "duplicate"

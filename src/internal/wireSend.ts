@@ -15,7 +15,7 @@ export interface SendRules {
 }
 
 /** The text of the synthetic result of a call that nobody will answer any more. */
-export const abandonedText = "[no result: the call was interrupted]"
+const abandonedText = "[no result: the call was interrupted]"
 
 /** The text of the synthetic result of a call whose tool has not answered yet. */
 export const runningText = "[no result yet: the tool is still running]"
@@ -57,7 +57,7 @@ const firstUserMessage = Marks.set(
 export const firstUser = (): Prompt.UserMessage => firstUserMessage
 
 /** Whether a text part may not be sent with this text. A search, not `trim`: long texts are not copied. */
-export const refusesText = (text: string, rules: Pick<SendRules, "text">): boolean =>
+const refusesText = (text: string, rules: Pick<SendRules, "text">): boolean =>
   rules.text === "nonBlank" ? !/\S/.test(text) : rules.text === "nonEmpty" && text === ""
 
 /** Whether a provider keeps state on the part (a signature, an item id): such a part is an item of its own for it. */

@@ -69,7 +69,7 @@ const withMessages = (
 ): Script.Script => ({ ...self, operations: self.operations.with(at, { _tag: "append", messages }) })
 
 /** The smallest script found in `tries` tries that still violates the same property. */
-export const shrink = Effect.fnUntraced(function*(violation: Violation, tries = 600): Effect.fn.Return<Violation> {
+const shrink = Effect.fnUntraced(function*(violation: Violation, tries = 600): Effect.fn.Return<Violation> {
   const properties = Properties.all.filter((property) => property.name === violation.property)
   let best = violation
   let left = tries
@@ -98,7 +98,7 @@ const shorten = (key: string, value: unknown): unknown => {
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 /** A script in lines that a person can read. */
-export const show = ({ operations, ...self }: Script.Script): string =>
+const show = ({ operations, ...self }: Script.Script): string =>
   [
     JSON.stringify(self),
     ...operations.flatMap((operation) =>
