@@ -58,6 +58,7 @@ output span { color: var(--soft); } output data, output b { color: var(--ink); f
 summary { cursor: pointer; padding: .3rem 0; }
 .entries { max-height: 32rem; overflow: auto; border: 1px solid var(--rule); }
 .entries table { width: 100%; }
+.entries td.text { white-space: normal; max-width: 26rem; }
 .entries thead th { position: sticky; top: 0; background: var(--panel); }
 .entries tr:not(.whole) .state { color: var(--mark); font-weight: 600; }
 .entries tr.gone td { color: var(--soft); }

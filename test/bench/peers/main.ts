@@ -26,7 +26,7 @@ const runIn = (cwd: string, command: string, ...args: ReadonlyArray<string>): st
   execFileSync(command, args, {
     cwd,
     encoding: "utf8",
-    timeout: command === "npm" ? 600_000 : 60_000,
+    timeout: command === "npm" ? 600_000 : 30_000,
     maxBuffer: 2 ** 30,
     stdio: ["ignore", "pipe", "pipe"]
   })
@@ -52,8 +52,9 @@ if (missing().length > 0) {
 const milliseconds = (value: number | null): string =>
   value === null ? "–" : value < 10 ? value.toFixed(2) : String(Math.round(value))
 
-const subjects = [...Play.samples(), ...Play.recorded()].filter(({ session }) =>
-  tokensOf(plain(session.messages)) > target
+const names = process.argv.slice(2)
+const subjects = [...Play.samples(), ...Play.recorded()].filter(({ name, session }) =>
+  tokensOf(plain(session.messages)) > target && (names.length === 0 || names.some((part) => name.includes(part)))
 )
 for (const { name, session } of subjects) {
   const messages = plain(session.messages)
@@ -66,7 +67,7 @@ for (const { name, session } of subjects) {
     } orphans, ${images} images; target ${target.toLocaleString("en-US")}\n`
   )
   console.log(
-    "| | ms cold | ms warm | tokens left | orphans | kept | images left |\n|---|---:|---:|---:|---:|---|---:|"
+    "| | cold | warm | tokens left | orphans | kept | images left |\n|---|---:|---:|---:|---:|---|---:|"
   )
   const print = (who: string, { cold, left, warm }: Measured): void => {
     const tokens = tokensOf(left)
@@ -86,7 +87,7 @@ for (const { name, session } of subjects) {
       print(peer, JSON.parse(run(process.execPath, "run.mjs", peer, file)))
     } catch (error) {
       if (Object(error).code === "ETIMEDOUT") {
-        console.error(`left out: ${peer} does not end within a minute`)
+        console.error(`left out: ${peer} does not end within 30 seconds`)
         continue
       }
       const said = String(Object(error).stderr ?? error).split("\n").find((line) => /Error/.test(line)) ?? String(error)

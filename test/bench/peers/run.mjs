@@ -3,7 +3,6 @@
 // The file holds { target, messages }, each message { role, parts }, each part a text, a call, a result or an image. A peer
 // makes its own messages of them (not timed), shortens them (timed), and says in the same terms what is left.
 import { readFileSync } from "node:fs"
-import { performance } from "node:perf_hooks"
 
 const [peer, file] = process.argv.slice(2)
 const { messages, target } = file === undefined ? { messages: [], target: 0 } : JSON.parse(readFileSync(file, "utf8"))
@@ -329,9 +328,10 @@ if (peer === undefined) {
   for (let round = 0; round < 6 && times.reduce((sum, time) => sum + time, 0) < patience; round++) {
     if (round === 1) messages.push({ role: "user", parts: [{ type: "text", text: "Go on." }] })
     const list = to()
-    const start = performance.now()
+    const start = process.cpuUsage()
     const done = await work(list)
-    times.push(performance.now() - start)
+    const { system, user } = process.cpuUsage(start)
+    times.push((system + user) / 1_000)
     if (round === 0) left = from(done)
   }
   const again = times.slice(1).sort((a, b) => a - b)
