@@ -96,7 +96,9 @@ export const make = (choice: Choice) =>
 /** A summariser whose calls are counted, and what there is to say about them; nothing where nobody was asked. */
 export const counted = (self: Summarizer.Service) => {
   let calls = 0
-  const failures: Array<string> = []
+  let answers = 0
+  // A command that is killed says nothing any more: whoever did not answer took too long, unless it said why not.
+  let reason = "it took longer than summary.timeout"
   const service: Summarizer.Service = {
     cache: self.cache,
     summarize: (request) =>
@@ -104,13 +106,19 @@ export const counted = (self: Summarizer.Service) => {
         calls++
         return self.summarize(request)
       }).pipe(
-        Effect.tapError((error) => Effect.sync(() => failures.push(error.message))),
-        Effect.onInterrupt(() => Effect.sync(() => failures.push("it took longer than summary.timeout")))
+        Effect.tap(() => Effect.sync(() => answers++)),
+        Effect.tapError((error) =>
+          Effect.sync(() => {
+            reason = error.message
+          })
+        )
       )
   }
-  const said = () =>
-    calls === 0 ? undefined : `summaries: ${calls} asked for, ${failures.length} failed`
-      + (failures.length === 0 ? "" : `; the last one: ${failures.at(-1)}`)
+  const said = () => {
+    if (calls === 0) return undefined
+    const failed = calls - answers
+    return `summaries: ${calls} asked for, ${failed} failed${failed === 0 ? "" : `; the last reason: ${reason}`}`
+  }
   return { service, said }
 }
 
