@@ -369,7 +369,7 @@ const rows: ReadonlyArray<Row> = [
       const reminder = (n: number) =>
         user(`<system-reminder>${words(`reminder ${n}`, 400)}</system-reminder>`, { source: "hook" })
       const [a, b] = [user(words("human A", 600)), user(`<system-reminder>${words("human B", 600)}</system-reminder>`)]
-      const manager = yield* managing({ maxTokens: 1_500, protectedRecent: 0 })
+      const manager = yield* managing({ maxTokens: 700, protectedRecent: 0 })
       yield* manager.append(prompt(
         reminder(1),
         a,

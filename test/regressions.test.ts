@@ -245,7 +245,7 @@ const rows: ReadonlyArray<Row> = [
     id: "R7",
     kind: "a group with an open call is neither removed nor absorbed",
     test: Effect.gen(function*() {
-      const ladder = yield* managing({ maxTokens: 2_000, protectedRecent: 0, protectedToolResults: 0 })
+      const ladder = yield* managing({ maxTokens: 40, protectedRecent: 0, protectedToolResults: 0 })
       yield* ladder.append(prompt(user("go"), ...Arr.range(0, 19).flatMap((n) => turn(`c${n}`, 800)), calls("open")))
       const request = yield* ladder.request
       assert.strictEqual(request.prefixChanged, null)
@@ -259,7 +259,8 @@ const rows: ReadonlyArray<Row> = [
       })
       yield* Sessions.step(manager, ...Sessions.opening)
       yield* Sessions.play(manager, 0, 8)
-      yield* Sessions.step(manager, calls("open"))
+      // A machine's message does not end the call.
+      yield* Sessions.step(manager, calls("open"), user(words("reminder", 400), { source: "hook" }))
       assert.isTrue(Option.isSome(yield* manager.compactNow()))
       assert.notInclude(JSON.stringify(requests[0]!.messages), "\"open\"")
       assert.include(bytesOf((yield* manager.request).prompt), "\"open\"")
