@@ -207,17 +207,18 @@ describe("what a recording says was billed", () => {
         mean: errors.reduce((sum, error) => sum + error, 0) / errors.length,
         worst: Math.max(...errors)
       })
-      const ratio = 2_000 / first
       assert.deepStrictEqual(totals.meters.estimate, of(off(first, 2_000), off(second, 4_000), off(fourth, 8_000)))
       assert.deepStrictEqual(totals.meters.actual, of(off(2_000, 4_000), off(4_000, 8_000)))
       assert.deepStrictEqual(
         totals.meters.hybrid,
         of(off(2_000 + second - first, 4_000), off(4_000 + fourth - second, 8_000))
       )
-      const next = ratio + 0.2 * (4_000 / second - ratio)
+      // What the first bill holds beyond its price stands around every request; the ratio is of the rest.
+      const overhead = 2_000 - first
+      const next = 1 + 0.2 * ((4_000 - overhead) / second - 1)
       assert.deepStrictEqual(
         totals.meters.calibrated,
-        of(off(Math.ceil(second * ratio), 4_000), off(Math.ceil(fourth * next), 8_000))
+        of(off(second + overhead, 4_000), off(Math.ceil(fourth * next) + overhead, 8_000))
       )
     }))
 
@@ -228,7 +229,7 @@ describe("what a recording says was billed", () => {
       const first = (rows: ReadonlyArray<Replay.Row>) => rows.find(({ boundary }) => boundary !== null)?.request
       assert.isUndefined(first((yield* play(bills, trigger)).rows))
       const { rows } = yield* play(bills, { ...trigger, meter: "calibrated" })
-      // Priced at about 1,004 each and billed at no less than 2.5 times as much, 8 of them reach the trigger of 19,320.
+      // Priced at about 1,004 each and billed at 5,000 each, they reach the trigger long before their price would.
       assert.strictEqual(first(rows), 8)
     }))
 
