@@ -78,6 +78,7 @@ const requestFields = {
   meter: TokenMeter.State,
   tail: Tail.Memory,
   sent: Schema.Natural,
+  unsent: Schema.NullOr(Schema.Struct({ tail: Tail.Memory, sent: Schema.Natural })),
   pace: Summaries.Pace,
   ready: Ready
 }
@@ -87,7 +88,8 @@ const requestFields = {
  *
  * **Details**
  *
- * - `asked`: what the last request asked for. `sent`: its generation. `tail`: what its notice announced.
+ * - `asked`: what the last request asked for. `sent`: its generation. `tail`: what its notice announced. `unsent`: both, as
+ *   they were before it, until something comes of it.
  * - `meter`: what was billed, and what is in flight. `maximum`, `maximumRoute`: what a provider said it takes at most.
  * - `memory`: of the passes. `pace`, `ready`: when the next summary is due, and the one that waits for a boundary.
  *
@@ -102,6 +104,7 @@ export const Changed = Schema.TaggedStruct("Changed", {
   meter: Schema.optionalKey(requestFields.meter),
   tail: Schema.optionalKey(requestFields.tail),
   sent: Schema.optionalKey(requestFields.sent),
+  unsent: Schema.optionalKey(requestFields.unsent),
   pace: Schema.optionalKey(requestFields.pace),
   ready: Schema.optionalKey(requestFields.ready)
 })
@@ -215,6 +218,7 @@ export interface State {
   meter: TokenMeter.State
   tail: Tail.Memory
   sent: number
+  unsent: { readonly tail: Tail.Memory; readonly sent: number } | null
   pace: Summaries.Pace
   ready: typeof Ready.Type
 }
@@ -238,6 +242,7 @@ export const make = (): State => ({
   meter: TokenMeter.empty,
   tail: Tail.noMemory,
   sent: 0,
+  unsent: null,
   pace: Summaries.initialPace,
   ready: null
 })

@@ -431,6 +431,12 @@ export const make = Effect.fnUntraced(function*<E, R>(
         Live.update(live)
         sending = Live.prepare(live)
       }
+      if (isRepeated && state.unsent !== null) {
+        // The session went on in another process: the same request again says the same.
+        state.tail = state.unsent.tail
+        state.sent = state.unsent.sent
+      }
+      state.unsent = { tail: state.tail, sent: state.sent }
       const unsent: Dispatched["before"] = { tail: state.tail, sent: state.sent, live: Live.sentOf(live) }
       // A request that was interrupted while it wrote was not sent: its boundary is the next one's.
       const isBoundary = state.memory.generation !== state.sent
@@ -806,11 +812,11 @@ export const make = Effect.fnUntraced(function*<E, R>(
   })))
 
   if (opened !== undefined) {
-    const { decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, sent, tail } = opened.state
+    const { decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, sent, tail, unsent } = opened.state
     const transcript = Transcript.make(estimator.price)
     for (const { message, origin } of messages) Transcript.append(transcript, message, origin)
     const next = Session.fresh(transcript, rules, [...decisions], memory, meter, tail)
-    yield* become({ ...next, asked: opened.state.asked, maximum, maximumRoute, sent }, pace)
+    yield* become({ ...next, asked: opened.state.asked, maximum, maximumRoute, sent, unsent }, pace)
     if (summaries !== undefined) summaries.ready = ready ?? undefined
     recorder = Recorder.make(opened.store, state, pace, ready)
     Spills.add(spills, store, transcript, state.index, state.decisions)
@@ -829,6 +835,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
         if (request !== undefined && request !== last) return
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
+        state.unsent = null
         dispatched = undefined
       })),
     abandon: (request) =>

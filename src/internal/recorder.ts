@@ -38,8 +38,8 @@ const requestOf = (
   pace: Summaries.Pace,
   ready: Stage.Ready | null
 ): Required<Request> => {
-  const { asked, maximum, maximumRoute, memory, meter, sent, tail } = state
-  return { asked, maximum, maximumRoute, memory, meter, tail, sent, pace, ready }
+  const { asked, maximum, maximumRoute, memory, meter, sent, tail, unsent } = state
+  return { asked, maximum, maximumRoute, memory, meter, tail, sent, unsent, pace, ready }
 }
 
 export const make = (

@@ -38,6 +38,8 @@ export interface State {
   maximumRoute: string
   /** The generation of the request that was sent last. */
   sent: number
+  /** What held before that request, while nothing is known to have come of it: sent anew, it is the same. */
+  unsent: { readonly tail: Tail.Memory; readonly sent: number } | null
   lastBoundary: typeof CompactionEvent.Compacted.Type | null
   lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
   lastInfeasible: typeof CompactionEvent.Infeasible.Type | null
@@ -66,6 +68,7 @@ export const fresh = (
     maximum: null,
     maximumRoute: "",
     sent: memory.generation,
+    unsent: null,
     lastBoundary: null,
     lastSkip: null,
     lastInfeasible: null

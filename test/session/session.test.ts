@@ -258,6 +258,25 @@ describe("a store that fails", () => {
     }))
 })
 
+describe("a request that nothing came of", () => {
+  it.effect("is the same when another process makes it again, its notice included", () =>
+    Effect.gen(function*() {
+      const store = yield* SessionStore.makeMemory
+      const small = (given: SessionStore.Service) =>
+        ContextManager.open({ settings: { maxTokens: 4_000 } }).pipe(
+          Effect.provideService(SessionStore.SessionStore, given)
+        )
+      const manager = yield* small(store)
+      for (let at = 0; at < 6; at++) yield* manager.append(turn(at))
+      const sent = (yield* manager.request).prompt.content.map(Trace.written)
+      assert.include(sent.at(-1), "this conversation was compacted")
+      for (let again = 0; again < 2; again++) {
+        const replayed = yield* small(yield* copied(store))
+        assert.deepStrictEqual((yield* replayed.request).prompt.content.map(Trace.written), sent)
+      }
+    }))
+})
+
 describe("forks and rewinds", () => {
   it.effect("a session is forked at any entry: its view is the one there was", () =>
     Effect.gen(function*() {
