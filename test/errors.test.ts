@@ -13,7 +13,7 @@ import * as Retention from "effect-compaction/simulate/Retention"
 import * as SpillStore from "effect-compaction/SpillStore"
 import * as Stage from "effect-compaction/Stage"
 import * as Summarizer from "effect-compaction/Summarizer"
-import * as Surface from "effect-compaction/Surface"
+import type * as Surface from "effect-compaction/Surface"
 import * as Transaction from "effect-compaction/Transaction"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -299,8 +299,8 @@ const rows: ReadonlyArray<Row> = [
   }
 ]
 
-/** Ends a process and is told on standard error before: an exit code, with nothing in it to turn. */
-const none = ["Failed"]
+/** Of the command line alone, which prints them and ends: an exit code, and a file that could not be written. */
+const none = ["Failed", "NotWritten"]
 
 const source = fileURLToPath(new URL("../src", import.meta.url))
 

@@ -134,9 +134,8 @@ const rows: ReadonlyArray<Row> = [
       const standing = new Set(after.items.map((item) => item.seq))
       const gone = before.items.filter((item) => !standing.has(item.seq)).map((item) => item.message)
       assert.isAbove(gone.length, 0)
-      assert.deepStrictEqual(requests[0]!.messages.map((message) => bytesOf(prompt(message))), [
-        ...gone.map((message) => bytesOf(prompt(message)))
-      ])
+      const texts = (messages: ReadonlyArray<Prompt.Message>) => messages.map((message) => bytesOf(prompt(message)))
+      assert.deepStrictEqual(texts(requests[0]!.messages), texts(gone))
       // It read only a part of it, and says so.
       const half = Sessions.answering(() =>
         Effect.succeed({ ...Sessions.reply("## State\n\n- half"), isTruncated: true })
