@@ -113,7 +113,9 @@ const priceOfTools = (toolkit: unknown): number => {
   let chars = 0
   for (const tool of Object.values(tools)) {
     if (!isTool(tool)) continue
-    chars += tool.name.length + (tool.description?.length ?? 0) + JSON.stringify(Tool.getJsonSchema(tool)).length
+    // The name of any tool is typed as anything; it is a text.
+    chars += String(tool.name).length + (tool.description ?? "").length
+    chars += JSON.stringify(Tool.getJsonSchema(tool)).length
   }
   const price = Math.ceil(chars / charsPerToken)
   priced.set(tools, price)
@@ -383,11 +385,11 @@ const decorateNamed = (
   return LanguageModel.LanguageModel.of({
     ...inner,
     // Each has the signature of the method it stands for, since it calls that one and returns what it returns.
-    generateText: once(inner.generateText as Method) as LanguageModel.LanguageModel["generateText"],
+    generateText: once(inner.generateText) as LanguageModel.LanguageModel["generateText"],
     // As above.
     generateObject: once(inner.generateObject as Method) as LanguageModel.LanguageModel["generateObject"],
     // As above.
-    streamText: stream(inner.streamText as StreamMethod) as LanguageModel.LanguageModel["streamText"]
+    streamText: stream(inner.streamText) as LanguageModel.LanguageModel["streamText"]
   })
 }
 

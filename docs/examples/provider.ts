@@ -113,7 +113,7 @@ const anthropic = (key: Redacted.Redacted) =>
               // The words of the refusal are what tells that a request was too long.
               return yield* failed(AiError.reasonFromHttpStatus({ status: response.status, description: text }))
             }
-            return partsOf(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Answer))(text))
+            return partsOf(yield* Schema.decodeEffect(Schema.fromJsonString(Answer))(text))
           },
           Effect.mapError((error) =>
             AiError.isAiError(error) ? error : failed(new AiError.UnknownError({ description: error.message }))

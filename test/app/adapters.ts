@@ -15,7 +15,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { fromResponse } from "./errors.ts"
 
-export interface CacheControl {
+interface CacheControl {
   readonly type: "ephemeral"
 }
 
@@ -46,7 +46,7 @@ export interface AnthropicRequest {
   >
 }
 
-export interface AnthropicAnswer {
+interface AnthropicAnswer {
   readonly id: string
   readonly content: ReadonlyArray<AnthropicBlock>
   readonly stop_reason: string
@@ -75,7 +75,7 @@ export interface ChatRequest {
   readonly messages: ReadonlyArray<ChatMessage>
 }
 
-export interface ChatAnswer {
+interface ChatAnswer {
   readonly id: string
   readonly choices: ReadonlyArray<{ readonly message: ChatMessage; readonly finish_reason: string }>
   readonly usage: {
@@ -100,7 +100,7 @@ const mark = (options: Prompt.ProviderOptions): Cached => {
   return control === undefined ? {} : { cache_control: control as CacheControl }
 }
 
-export const toAnthropic = (options: LanguageModel.ProviderOptions, model: string): AnthropicRequest => {
+const toAnthropic = (options: LanguageModel.ProviderOptions, model: string): AnthropicRequest => {
   const system: Array<AnthropicRequest["system"][number]> = []
   const messages: Array<{ role: "user" | "assistant"; content: Array<AnthropicBlock> }> = []
   for (const message of options.prompt.content) {
@@ -132,6 +132,11 @@ export const toAnthropic = (options: LanguageModel.ProviderOptions, model: strin
             ...cached
           })
           break
+        // There are no files here, and approvals are resolved before a request gets here.
+        case "file":
+        case "tool-approval-request":
+        case "tool-approval-response":
+          break
       }
     }
     const last = blocks.at(-1)
@@ -161,7 +166,7 @@ const anthropicReasons: { readonly [reason: string]: Response.FinishReason } = {
   max_tokens: "length"
 }
 
-export const fromAnthropic = ({ content, id, stop_reason, usage }: AnthropicAnswer): Array<Response.PartEncoded> => [
+const fromAnthropic = ({ content, id, stop_reason, usage }: AnthropicAnswer): Array<Response.PartEncoded> => [
   { type: "response-metadata", id, modelId: undefined, timestamp: undefined },
   ...content.flatMap((block): ReadonlyArray<Response.PartEncoded> => {
     switch (block.type) {
@@ -191,7 +196,7 @@ export const fromAnthropic = ({ content, id, stop_reason, usage }: AnthropicAnsw
   }
 ]
 
-export const toChat = (options: LanguageModel.ProviderOptions, model: string): ChatRequest => ({
+const toChat = (options: LanguageModel.ProviderOptions, model: string): ChatRequest => ({
   model,
   tools: options.tools.map((tool) => ({
     type: "function",
@@ -237,7 +242,7 @@ const chatReasons: { readonly [reason: string]: Response.FinishReason } = {
   length: "length"
 }
 
-export const fromChat = ({ choices, id, usage }: ChatAnswer): Array<Response.PartEncoded> => {
+const fromChat = ({ choices, id, usage }: ChatAnswer): Array<Response.PartEncoded> => {
   const { finish_reason, message } = choices[0]!
   const cached = usage.prompt_tokens_details.cached_tokens
   return [
@@ -281,7 +286,7 @@ export const streamed = (parts: ReadonlyArray<Response.PartEncoded>): ReadonlyAr
       ]
     }
     // What is left of an answer is the same in both.
-    return [part as Response.StreamPartEncoded]
+    return [part]
   })
 
 const post = Effect.fnUntraced(function*(client: HttpClient.HttpClient, provider: string, url: string, body: unknown) {

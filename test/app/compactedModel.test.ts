@@ -271,7 +271,7 @@ describe("a decorated model", () => {
       const self = yield* ContextManager.make()
       const events = yield* collect(self)
       const chat = yield* Chat.empty
-      yield* Effect.all([1, 2, 3, 4].map((n) => chat.generateText({ prompt: `q${n}` })), { concurrency: 4 }).pipe(
+      yield* Effect.forEach([1, 2, 3, 4], (n) => chat.generateText({ prompt: `q${n}` }), { concurrency: 4 }).pipe(
         within(self),
         Effect.provide(model)
       )

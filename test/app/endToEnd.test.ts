@@ -86,7 +86,7 @@ const run = Effect.fnUntraced(function*({ hasSummaries = false, settings = {}, w
     summary: "## Request\n- read files one after another\n\n## State\n- some were read\n\n## Next\n- read the next file"
   })
   const events: Array<CompactionEvent.CompactionEvent> = []
-  const plain = Adapters[wire](provider.url, "model-1")
+  const plain = (wire === "anthropic" ? Adapters.anthropic : Adapters.openai)(provider.url, "model-1")
   const model = marking.pipe(Layer.provideMerge(CompactedModel.withCompaction(plain, {
     windowOf: () => ({ window, maxOutput: 2_000 })
   })))

@@ -1,7 +1,7 @@
 /** Models that answer by a script, and what they were sent. */
 import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
-import * as Prompt from "effect/ai/Prompt"
+import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -67,8 +67,6 @@ export const tooLong = (tokens: number, maximum: number) =>
   )
 
 export const down = failure(new AiError.InternalProviderError({ description: "down" }))
-
-export const roles = (prompt: Prompt.Prompt): string => prompt.content.map((message) => message.role[0]).join("")
 
 export const textsOf = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
   prompt.content.map((message) =>

@@ -105,14 +105,14 @@ const runApp = Effect.fnUntraced(function*(seed: number) {
       })
       if (isRefused) {
         mood = "answer"
-        return yield* Effect.fail(fromResponse("anthropic", 400, {
+        return yield* fromResponse("anthropic", 400, {
           error: {
             type: "invalid_request_error",
             message: `prompt is too long: ${Math.ceil(size)} tokens > ${limit} maximum`
           }
-        }))
+        })
       }
-      if (now === "fail") return yield* Effect.fail(Fake.down)
+      if (now === "fail") return yield* Fake.down
       if (now === "hang") {
         const started = yield* Ref.get(hanging)
         if (started !== undefined) yield* Deferred.succeed(started, undefined)

@@ -45,7 +45,7 @@ const wordsIn = (message: ChatMessage): string =>
   }`
 
 /** The blocks of a request, in the order in which a prompt cache compares them: tools, system, messages. */
-export const blocksOf = (body: Body): ReadonlyArray<Block> => {
+const blocksOf = (body: Body): ReadonlyArray<Block> => {
   const tools = body.tools.map((tool): Block => {
     const text = JSON.stringify(tool)
     return { text: `tool ${text}`, tokens: tokensOf(text), isMarked: false }
@@ -110,7 +110,7 @@ const judgeChat = (body: ChatRequest): ReadonlyArray<string> =>
   })))
 
 /** Everything that the API would refuse a body for, but its length. */
-export const judge = (body: Body, thoughts: ReadonlyMap<string, string> = new Map()): ReadonlyArray<string> =>
+const judge = (body: Body, thoughts: ReadonlyMap<string, string> = new Map()): ReadonlyArray<string> =>
   isChat(body) ? judgeChat(body) : judgeAnthropic(body, thoughts)
 
 const minimum = 1_024
@@ -178,7 +178,7 @@ export interface Options {
   readonly summary: string
 }
 
-export interface Provider {
+interface Provider {
   readonly url: string
   readonly seen: ReadonlyArray<Seen>
 }

@@ -81,7 +81,7 @@ describe("telemetry", () => {
       }
       assert.deepInclude(logs[0]?.annotations, { "compaction.generation": 1, "compaction.kind": "estimated" })
       const [occupancy] = find("compaction_occupancy_ratio")
-      assert.strictEqual((occupancy?.state as { readonly value: number }).value, ratio)
+      assert.strictEqual((occupancy!.state as { readonly value: number }).value, ratio)
       assert.isAbove(ratio, 0)
     }))
 
@@ -116,7 +116,7 @@ describe("telemetry", () => {
       assert.deepStrictEqual(find("compaction_summary_failures_total")[0]?.attributes, { cause: "timeout" })
       assert.strictEqual(count("compaction_summary_milliseconds"), 1)
       const [duration] = find("compaction_summary_milliseconds")
-      assert.strictEqual((duration?.state as { readonly sum: number }).sum, 2_000)
+      assert.strictEqual((duration!.state as { readonly sum: number }).sum, 2_000)
     }))
 
   it("every name is documented", () => {
