@@ -167,7 +167,7 @@ const problemsOf = (
   if (typeof input !== "object" || input === null || bad.has("")) return problems
   // The checks over several keys ran only if each key is right by itself; they are made again without the bad ones.
   const rest = Object.fromEntries(Object.entries(input).filter(([key]) => !bad.has(key)))
-  const again = Schema.decodeUnknownResult(schema)(rest, parseOptions)
+  const again = Schema.decodeResult(schema)(rest, parseOptions)
   if (again._tag === "Success") return problems
   const more = PolicyProblems.fromIssue(again.failure.issue, rest, names).filter(({ expected, key }) =>
     !bad.has(key) && !Array.from(bad).some((each) => new RegExp(`\\b${each}\\b`).test(expected))

@@ -367,7 +367,7 @@ export const fold = Effect.fnUntraced(function*(
 ): Effect.fn.Return<State, SessionUnreadable> {
   const restored = snapshot === null
     ? Option.none()
-    : yield* Effect.option(Schema.decodeUnknownEffect(StateJson)(snapshot.state))
+    : yield* Effect.option(Schema.decodeEffect(StateJson)(snapshot.state))
   if (snapshot !== null && Option.isNone(restored)) {
     return yield* new SessionUnreadable({ path, line: 0, reason: "its snapshot cannot be read" })
   }

@@ -260,7 +260,7 @@ export const layerKeyValueStore = (options?: {
       })
       const newest = Effect.flatMap(
         Effect.mapError(kv.get("snapshot"), failed("read")),
-        (text) => Effect.option(Schema.decodeUnknownEffect(Saved)(text ?? ""))
+        (text) => Effect.option(Schema.decodeEffect(Saved)(text ?? ""))
       ).pipe(Effect.map((found) => Option.isSome(found) && found.value.events <= count ? found.value : null))
       return {
         name,
@@ -399,7 +399,7 @@ const filesOf = Effect.fnUntraced(function*(directory: string) {
   /** The snapshot, if it agrees with the bytes of the log. */
   const snapshotIn = Effect.fnUntraced(function*(bytes: Uint8Array) {
     const text = yield* Effect.option(fs.readFileString(path.join(root, "snapshot.json")))
-    const found = yield* Effect.option(Schema.decodeUnknownEffect(SnapshotFile)(Option.getOrElse(text, () => "")))
+    const found = yield* Effect.option(Schema.decodeEffect(SnapshotFile)(Option.getOrElse(text, () => "")))
     if (Option.isNone(found)) return undefined
     // The line before its place must be the one it was made behind: of another log it says nothing.
     const { bytes: end, line } = found.value
@@ -515,7 +515,7 @@ export const makeFile = Effect.fnUntraced(function*(
   const holderIn = Effect.fnUntraced(function*(file: string): Effect.fn.Return<LockFile | undefined, PlatformError> {
     const text = yield* Effect.catchReason(fs.readFileString(file), "PlatformError", "NotFound", () => Effect.undefined)
     if (text === undefined) return undefined
-    const found = yield* Effect.option(Schema.decodeUnknownEffect(LockFile)(text))
+    const found = yield* Effect.option(Schema.decodeEffect(LockFile)(text))
     // What is no lock of ours was put there by somebody: it holds until they take it away.
     return Option.getOrElse(found, () => ({ pid: 0, host: "unknown", since: "unknown", nonce: "" }))
   })

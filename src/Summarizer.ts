@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Extract from "./internal/extract.ts"
+import { reasonOf } from "./internal/reason.ts"
 import * as Overflow from "./Overflow.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
 
@@ -235,7 +236,7 @@ Keep exact identifiers, paths, commands, numbers and quoted text. If the convers
 
 const failed = (error: unknown): SummarizerFailed =>
   new SummarizerFailed({
-    reason: error instanceof Error ? error.message : String(error),
+    reason: reasonOf(error),
     isOverflow: Overflow.isContextOverflow(error),
     cause: error
   })

@@ -10,9 +10,18 @@ import * as Simulation from "../simulate/Simulation.ts"
 import type * as Replay from "./Replay.ts"
 import * as Trace from "./Trace.ts"
 
+/**
+ * The totals, and the share of the facts that the last view keeps by the answer of a judge: `null` where none was asked, or
+ * there was nothing to ask about.
+ */
+export interface Totals extends Simulation.Totals {
+  readonly judged: number | null
+}
+
 /** A policy that was played; `budget` is the limit that its ladder goes by, in tokens. */
 interface Played extends Simulation.Result {
   readonly policy: string
+  readonly totals: Totals
 }
 
 /** One session, as `--json` prints it. `window` is `null` where none was given, in tokens. */
@@ -31,29 +40,37 @@ export interface Comparison {
 
 /**
  * Plays a session under each policy. `world` says what surrounds them; its `onRequest` is not used, `onRequest` is run
- * with the name of the policy. Fails when the settings of a policy do not decode.
+ * with the name of the policy. `judge` is asked once for each policy, about the last view that was sent. Fails when the
+ * settings of a policy do not decode, and when the judge does.
  */
-export const play = Effect.fnUntraced(function*<E, R>(
+export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
   file: Session.Session["file"],
   recording: Simulation.Recording,
   options: {
     readonly policies: ReadonlyArray<Replay.Policy<E, R>>
     readonly world: Simulation.World
     readonly isTraced: boolean
+    readonly judge:
+      | ((policy: string, sent: Simulation.Sent) => Effect.Effect<number | null, JudgeE, JudgeR>)
+      | undefined
     readonly onRequest: (policy: string, request: number, of: number) => Effect.Effect<void>
   }
-): Effect.fn.Return<Comparison, Schema.SchemaError, R> {
-  const { isTraced, onRequest, policies, world } = options
+): Effect.fn.Return<Comparison, Schema.SchemaError | JudgeE, R | JudgeR> {
+  const { isTraced, judge, onRequest, policies, world } = options
   const played: Array<Played> = []
   const traces: Array<Trace.Trace> = []
   for (const { name, pass, settings } of policies) {
     const tracing = Trace.make(pass)
+    let last: Simulation.Sent | undefined
     const result = yield* Simulation.run(recording, { settings, pass: isTraced ? tracing.pass : pass }, {
       ...world,
-      onRequest: (request, of) =>
-        Effect.andThen(isTraced ? tracing.take(request) : Effect.void, onRequest(name, request, of))
+      onRequest: (request, of, sent) => {
+        last = sent ?? last
+        return Effect.andThen(isTraced ? tracing.take(request) : Effect.void, onRequest(name, request, of))
+      }
     })
-    played.push({ policy: name, ...result })
+    const judged = judge === undefined || last === undefined ? null : yield* judge(name, last)
+    played.push({ policy: name, ...result, totals: { ...result.totals, judged } })
     if (isTraced) traces.push(tracing.trace)
   }
   return {

@@ -22,6 +22,7 @@ import * as Summarizer from "../Summarizer.ts"
 import * as Compare from "./Compare.ts"
 import * as CompareText from "./CompareText.ts"
 import * as Failed from "./Failed.ts"
+import * as Judge from "./Judge.ts"
 import * as Paint from "./Paint.ts"
 import * as PolicyInput from "./PolicyInput.ts"
 import * as Progress from "./Progress.ts"
@@ -87,6 +88,7 @@ interface Options {
   readonly format: Option.Option<Session.FormatName>
   readonly json: boolean
   readonly isTraced: boolean
+  readonly judge: Option.Option<string>
   readonly probes: number
   readonly world: Simulation.World
 }
@@ -102,19 +104,27 @@ const plant = (session: Session.Session, count: number): Simulation.Recording & 
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
   policies: ReadonlyArray<Replay.Policy<E, R>>,
-  { format, isTraced, json, probes: count, world }: Options
+  { format, isTraced, json, judge: command, probes: count, world }: Options
 ) {
   const session = yield* Format.read(file, SessionInput.readOptions(format))
   const paint = yield* Paint.detect
   const progress = yield* Progress.make
   const recording = plant(session, count)
-  const comparison = yield* Effect.orDie(Compare.play(session.file, recording, {
+  const { probes } = recording
+  const comparison = yield* Compare.play(session.file, recording, {
     policies,
-    world: recording.probes === undefined ? world : { ...world, probes: recording.probes },
+    world: probes === undefined ? world : { ...world, probes },
     isTraced,
+    judge: Option.isNone(command) || probes === undefined ? undefined : (policy, sent) =>
+      Effect.andThen(
+        progress.update(`${session.file}: ${policy}: asking the judge`),
+        Judge.ask(command.value, probes, sent).pipe(
+          Effect.mapError(({ message }) => new Judge.JudgeFailed({ file: session.file, policy, reason: message }))
+        )
+      ),
     onRequest: (policy, request, of) =>
       progress.update(`${session.file}: ${policy}: request ${Table.number(request)} of ${Table.number(of)}`)
-  })).pipe(Effect.ensuring(progress.end))
+  }).pipe(Effect.catchTag("SchemaError", Effect.die), Effect.ensuring(progress.end))
   yield* Console.log(json ? JSON.stringify(comparison.report) : CompareText.render(comparison, paint))
   return comparison
 })
@@ -142,11 +152,18 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
       price,
       summarizer,
       probes,
+      judge: Judge.flag,
       html,
       settings: SettingsFlags.flags
     },
-    ({ cache, files, format, html, json, policies: names, price, probes, settings: values, strict, summarizer }) =>
+    (
+      { cache, files, format, html, json, judge, policies: names, price, probes, settings: values, strict, summarizer }
+    ) =>
       Effect.gen(function*() {
+        if (Option.isSome(judge) && probes === 0) {
+          yield* Console.error("--judge needs --probes COUNT: without planted facts there is nothing to ask about")
+          return Failed.usage
+        }
         const settings = yield* SettingsFlags.decode(values)
         const policies = yield* Effect.forEach(
           Option.getOrElse(names, () => Object.keys(Policy.presets)),
@@ -156,6 +173,7 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
           format,
           json,
           isTraced: Option.isSome(html),
+          judge,
           probes,
           world: {
             ...(settings.window === undefined ? {} : { window: settings.window }),
@@ -187,7 +205,8 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
       "Plays recorded agent sessions under several policies and bills every request by the rules of a prompt cache, "
         + "without sending anything. Each policy has a line of totals: what it costs in dollars, its boundaries, the "
         + "tokens read from the cache, written to it and billed fresh, the waste (sent before and billed again), and with "
-        + "--probes the share of planted facts that is still in view, on average. Without --policy all presets are "
+        + "--probes the share of planted facts that is still in view, on average. With --judge a command is asked once for "
+        + "each policy which of them its last view still tells. Without --policy all presets are "
         + "compared.\n\n"
         + "Exit codes: 0 fine, 1 bad input, 2 wrong usage, 3 something was infeasible and --strict was given. A file that "
         + "cannot be read does not stop the others."

@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import type * as Simulation from "../simulate/Simulation.ts"
 import type * as Compare from "./Compare.ts"
 import type * as Paint from "./Paint.ts"
 import * as Table from "./Table.ts"
@@ -17,7 +16,7 @@ const percent = (share: number): string => `${(100 * share).toFixed(1)}%`
 
 /** What of the totals is shown, here and in the report; all of it is in the JSON. */
 export const columns: ReadonlyArray<{
-  readonly key: keyof Simulation.Totals
+  readonly key: keyof Compare.Totals
   readonly title: string
   readonly text: (value: number) => string
 }> = [
@@ -30,6 +29,7 @@ export const columns: ReadonlyArray<{
   { key: "waste", title: "waste", text: number },
   { key: "cacheReadShare", title: "read share", text: percent },
   { key: "retained", title: "retained", text: percent },
+  { key: "judged", title: "judged", text: percent },
   { key: "summaryCost", title: "summaries", text: dollars },
   { key: "overBudget", title: "over budget", text: number },
   { key: "violations", title: "violations", text: number }

@@ -185,8 +185,10 @@ const exported = Command.make("export", { directory, target }, ({ directory, tar
       return 0
     }
     const fs = yield* FileSystem.FileSystem
-    yield* Effect.catch(fs.writeFileString(target, text, { flag: "wx", mode: 0o600 }), (error) =>
-      Effect.fail(new Failed.NotWritten({ file: target, reason: error.message })))
+    yield* Effect.mapError(
+      fs.writeFileString(target, text, { flag: "wx", mode: 0o600 }),
+      (error) => new Failed.NotWritten({ file: target, reason: error.message })
+    )
     return 0
   }))).pipe(
     Command.withDescription(

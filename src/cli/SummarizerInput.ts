@@ -5,11 +5,10 @@
  */
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as ChildProcess from "effect/process/ChildProcess"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
-import * as Stream from "effect/Stream"
 import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
+import * as ShellCommand from "./ShellCommand.ts"
 
 /** Nobody, the extract that needs no model, or a command. */
 export type Choice =
@@ -17,12 +16,10 @@ export type Choice =
   | { readonly _tag: "extractive" }
   | { readonly _tag: "command"; readonly command: string }
 
-const prefix = "command:"
-
 const choiceOf = (text: string): Choice | undefined => {
   if (text === "none" || text === "extractive") return { _tag: text }
-  const command = text.startsWith(prefix) ? text.slice(prefix.length).trim() : ""
-  return command === "" ? undefined : { _tag: "command", command }
+  const command = ShellCommand.read(text)
+  return command === undefined ? undefined : { _tag: "command", command }
 }
 
 /** The flag; without it nobody writes summaries, whatever a policy says. */
@@ -40,12 +37,6 @@ export const flag = Flag.String("summarizer").pipe(
   Flag.map((text): Choice => choiceOf(text) ?? { _tag: "none" })
 )
 
-const failed = (reason: string): Summarizer.SummarizerFailed =>
-  new Summarizer.SummarizerFailed({ reason, isOverflow: false })
-
-/** How much of what a command says on standard error is handed on, in characters. */
-const errorChars = 500
-
 /** The text of the request: of a summariser that shares no cache, the prompt is one message of one text. */
 const textOf = ({ prompt }: Summarizer.Request): string =>
   prompt.content.flatMap((message) =>
@@ -57,27 +48,14 @@ const ofCommand = (
   spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
 ): Summarizer.Service => ({
   cache: "other",
-  summarize: Effect.fnUntraced(function*(request) {
-    const process = yield* ChildProcess.make(command, [], {
-      shell: true,
-      stdin: Stream.make(new TextEncoder().encode(textOf(request))),
-      forceKillAfter: "1 second"
-    })
-    const read = (stream: typeof process.stdout) => Stream.mkString(Stream.decodeText(stream))
-    const [text, errors, code] = yield* Effect.all([read(process.stdout), read(process.stderr), process.exitCode], {
-      concurrency: "unbounded"
-    })
-    if (code !== 0) {
-      const said = errors.trim().slice(-errorChars)
-      return yield* failed(`${command} ended with exit code ${code}${said === "" ? "" : `: ${said}`}`)
-    }
-    return { text, model: null, usage: null, isTruncated: false }
-  }, (self) =>
-    self.pipe(
-      Effect.scoped,
+  summarize: (request) =>
+    ShellCommand.run(command, textOf(request)).pipe(
       Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
-      Effect.catchTag("PlatformError", (error) => failed(`${command} could not be run: ${error.message}`))
-    ))
+      Effect.mapBoth({
+        onFailure: ({ message }) => new Summarizer.SummarizerFailed({ reason: message, isOverflow: false }),
+        onSuccess: (text) => ({ text, model: null, usage: null, isTruncated: false })
+      })
+    )
 })
 
 /** The summariser of a choice. A command runs in the shell, once for each summary, and is killed at the timeout. */

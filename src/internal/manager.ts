@@ -46,6 +46,7 @@ import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
 import * as Ingress from "./ingress.ts"
 import * as Live from "./live.ts"
+import { reasonOf } from "./reason.ts"
 import * as Recorder from "./recorder.ts"
 import * as Refire from "./refire.ts"
 import { sameMessage } from "./sameMessage.ts"
@@ -219,17 +220,20 @@ export const make = Effect.fnUntraced(function*<E, R>(
     yield* tellCapped(capped)
   })
 
-  /** What of a request is not in the view: what the call says, or what the first bill showed, where a meter reads bills. */
-  const overheadOf = ({ overhead = 0 }: Call): number =>
-    settings.meter === "estimate" ? overhead : Math.max(overhead, state.meter.overhead ?? 0)
-
-  /** The budget of a call. A maximum that the provider named wins over everything that was assumed. */
+  /**
+   * The budget of a call. A maximum that the provider named wins over everything that was assumed. What the first bill
+   * showed beyond its price comes off it where a meter reads bills, and never more than half: a first bill of a long view
+   * holds the estimator's error too, and a budget of nothing would never be compacted to.
+   */
   const budgetFor = (call: Call): Budget.Budget => {
-    const { maxOutput = settings.maxOutput, window } = call
+    const { maxOutput = settings.maxOutput, overhead = 0, window } = call
     const resolved = window === undefined ? settings : { ...settings, window, maxOutput }
     // What one provider refused says nothing about the model of another route.
     const maximum = state.maximumRoute === (call.route ?? "") ? state.maximum : null
-    return Budget.resolve(resolved, call.budget, overheadOf(call), maximum)
+    if (settings.meter === "estimate") return Budget.resolve(resolved, call.budget, overhead, maximum)
+    const { total } = Budget.resolve(resolved, call.budget, 0, maximum)
+    const learned = Math.min(state.meter.overhead ?? 0, Math.floor(total / 2))
+    return Budget.resolve(resolved, call.budget, Math.max(overhead, learned), maximum)
   }
 
   /** The pass over the view as it is now. */
@@ -513,8 +517,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
   const tellFailed = (failure: unknown) =>
     failure === undefined ? Effect.void : publish({
       _tag: "PassFailed",
-      error: Predicate.hasProperty(failure, "_tag") ? String(failure._tag) : "unknown",
-      reason: failure instanceof Error ? failure.message : String(failure)
+      error: Predicate.hasProperty(failure, "_tag") && typeof failure._tag === "string" ? failure._tag : "unknown",
+      reason: reasonOf(failure)
     })
 
   /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
@@ -896,7 +900,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     })),
     restore: (saved) =>
       recorded(
-        Effect.flatMap(Schema.decodeUnknownEffect(Saved)(saved, { errors: "all" }), (decoded) =>
+        Effect.flatMap(Schema.decodeEffect(Saved)(saved, { errors: "all" }), (decoded) =>
           Effect.gen(function*() {
             const transcript = Transcript.make(estimator.price)
             for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)

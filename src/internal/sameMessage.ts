@@ -8,7 +8,10 @@ const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
 
 /** Dates, addresses and the like are what they are in JSON: that is how they come back from a store. */
 const plain = (value: unknown): unknown =>
-  isObject(value) && !(value instanceof Uint8Array) && typeof value.toJSON === "function" ? value.toJSON() : value
+  isObject(value) && !(value instanceof Uint8Array) && hasJson(value) ? value.toJSON() : value
+
+const hasJson = (value: object): value is { readonly toJSON: () => unknown } =>
+  "toJSON" in value && typeof value.toJSON === "function"
 
 const sameValue = (left: unknown, right: unknown): boolean => {
   const a = plain(left)

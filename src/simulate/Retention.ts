@@ -8,7 +8,7 @@
  * holds all its words, and *lost* otherwise. Some probes are stated again later, and some are corrected: from then on the
  * correction counts in their place, and a view that holds the old statement without the correction is *stale*, an error.
  *
- * Whether a model would make use of what is in the view is not asked.
+ * Whether a model would make use of what is in the view is not asked here; `compare --judge` of the command line asks one.
  *
  * @since 0.1.0
  */
@@ -234,6 +234,20 @@ export const plant = (
   }
 }
 
+const isTold = (probe: Probe, told: number): boolean => (probe.at[0] ?? told) < told
+
+/**
+ * The facts that hold when `told` messages of the planted session are known: those that were told and not corrected yet.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const inForce = (probes: ReadonlyArray<Probe>, told: number): ReadonlyArray<Probe> => {
+  const known = probes.filter((probe) => isTold(probe, told))
+  const corrected = new Set(known.map((probe) => probe.corrects))
+  return known.filter((probe) => !corrected.has(probe.id))
+}
+
 /**
  * What one view holds.
  *
@@ -297,13 +311,12 @@ export const checker = (probes: ReadonlyArray<Probe>): Checker => {
         const into = isCheckpoint(message) ? summarised : verbatim
         for (const id of search(message)) into.add(id)
       }
-      const isTold = (probe: Probe | undefined): boolean => probe !== undefined && (probe.at[0] ?? told) < told
       const score = { known: 0, verbatim: 0, checkpoint: 0, lost: 0, stale: 0 }
       for (const probe of probes) {
-        if (!isTold(probe)) continue
+        if (!isTold(probe, told)) continue
         const newer = correction.get(probe.id)
         const isKept = verbatim.has(probe.id) || summarised.has(probe.id)
-        if (newer !== undefined && isTold(newer)) {
+        if (newer !== undefined && isTold(newer, told)) {
           if (isKept && !verbatim.has(newer.id) && !summarised.has(newer.id)) score.stale++
           continue
         }

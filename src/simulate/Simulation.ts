@@ -32,6 +32,7 @@ import type * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
 import * as Blocks from "../internal/simulateBlocks.ts"
+import * as Fill from "../internal/simulateFill.ts"
 import * as Play from "../internal/simulatePlay.ts"
 import * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
@@ -51,6 +52,17 @@ export interface Recording {
 }
 
 /**
+ * A view as it was sent, when `told` messages of the session were known.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Sent {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly told: number
+}
+
+/**
  * What surrounds every policy that is played.
  *
  * **Details**
@@ -62,7 +74,8 @@ export interface Recording {
  * - `ratio`: the provider's tokens for one token of price; 1 when left out.
  * - `gap`: how long a request is after the one before; nothing when left out.
  * - `probes`: of a session in which facts were planted; see `Retention`.
- * - `onRequest`: run after each request, with its number and how many there will be.
+ * - `onRequest`: run after each request, with its number, how many there will be, and what was sent; nothing was where the
+ *   request failed.
  *
  * @category models
  * @since 0.1.0
@@ -77,7 +90,7 @@ export interface World {
   readonly ratio?: number
   readonly gap?: Duration.Input
   readonly probes?: ReadonlyArray<Retention.Probe>
-  readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
+  readonly onRequest?: (request: number, of: number, sent: Sent | undefined) => Effect.Effect<void>
 }
 
 /**
@@ -175,12 +188,6 @@ export interface Named<out E, out R> extends ContextManager.Options<E, R> {
   readonly policy: string
 }
 
-/** Fills a text up to what it is billed as. Middle dots are no words, paths or numbers, and nothing trims them away. */
-const filled = (text: string, tokens: number, priceOf: (text: string) => number): string => {
-  const missing = tokens - priceOf(text)
-  return missing <= 0 ? text : `${text}\n\n${"·".repeat(missing * 4)}`
-}
-
 const textMessage = (text: string): Prompt.UserMessage =>
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
 
@@ -270,7 +277,7 @@ const billed = (self: Billing, service: Summarizer.Service, now: Effect.Effect<n
     self.calls++
     self.summaryCost += Price.cost(self.price, { read, written: 0, fresh: total - read, output })
     const reply = yield* service.summarize(request)
-    const text = filled(reply.text, output, (each) => self.tokensOf(textMessage(each)))
+    const text = Fill.fill(reply.text, output, (each) => self.tokensOf(textMessage(each)))
     return {
       ...reply,
       text,
@@ -402,7 +409,9 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
     })
     summaries = billing.calls
     summaryCost = billing.summaryCost
-    if (onRequest !== undefined) yield* onRequest(rows.length, of)
+    if (onRequest !== undefined) {
+      yield* onRequest(rows.length, of, sent === undefined ? undefined : { messages: sent.prompt.content, told: at })
+    }
   })
   yield* Play.play(messages, {
     ...policy,

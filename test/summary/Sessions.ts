@@ -116,7 +116,7 @@ export const stable = (request: ContextManager.Request): ReadonlyArray<string> =
   request.prompt.content.slice(0, request.stableLength).map((message) => bytesOf(Prompt.fromMessages([message])))
 
 /** A long session: several people's messages, answers and turns. */
-export const long = (turns: number): ReadonlyArray<ReadonlyArray<Prompt.Message>> => [
+const long = (turns: number): ReadonlyArray<ReadonlyArray<Prompt.Message>> => [
   opening,
   ...Array.from({ length: turns }, (_, n) =>
     n % 9 === 8

@@ -215,5 +215,5 @@ describe("layers", () => {
       } as const
       const error = yield* Effect.flip(service.summarize(asked))
       assert.strictEqual(error._tag === "SummarizerFailed" ? error.reason : "", "no: abc")
-    }).pipe(Effect.provide(Summarizer.layerFromFunction((text) => Effect.fail(new Error(`no: ${text}`))))))
+    }).pipe(Effect.provide(Summarizer.layerFromFunction((text) => Effect.fail({ message: `no: ${text}` })))))
 })

@@ -1,0 +1,69 @@
+/**
+ * Whether a reader of a view knows the planted facts, asked of a command instead of looked up.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Fill from "../internal/simulateFill.ts"
+import * as Text from "../internal/text.ts"
+import * as Retention from "../simulate/Retention.ts"
+import type * as Simulation from "../simulate/Simulation.ts"
+import * as ShellCommand from "./ShellCommand.ts"
+
+/** The flag; what it gives is the command. */
+export const flag = Flag.String("judge").pipe(
+  Flag.withMetavar("command:CMD"),
+  Flag.withDescription(
+    "A command of the shell that says which of the planted facts the last view of a policy still tells: it reads "
+      + "{ facts, view } on standard input and prints an object of \"kept\", \"lost\" or \"stale\" by id. Needs --probes"
+  ),
+  Flag.filter(
+    (text) => ShellCommand.read(text) !== undefined,
+    (text) => `write command: and a command, for example "command:node judge.mjs"; not ${text}`
+  ),
+  Flag.map((text) => ShellCommand.read(text) ?? ""),
+  Flag.optional
+)
+
+/**
+ * Fails when a judge cannot be asked, or does not answer for each fact.
+ */
+export class JudgeFailed extends Schema.TaggedError<JudgeFailed>("effect-compaction/cli/JudgeFailed")("JudgeFailed", {
+  file: Schema.String,
+  policy: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `${this.file}: --judge, asked about ${this.policy}: ${this.reason}`
+  }
+}
+
+/** The text of a view as retention looks through it: calls and reasoning are not in it. */
+const textOf = (messages: ReadonlyArray<Prompt.Message>): string =>
+  messages.flatMap((message) => {
+    const text = Fill.unfill(Text.ofMessage(message))
+    return text === "" ? [] : [`[${message.role}]\n${text}`]
+  }).join("\n\n")
+
+const Verdict = Schema.Literals(["kept", "lost", "stale"])
+
+/** The share of the facts that a view keeps by the answer of a command; `null` where no fact is known yet. */
+export const ask = Effect.fnUntraced(function*(
+  command: string,
+  probes: ReadonlyArray<Retention.Probe>,
+  sent: Simulation.Sent
+) {
+  const held = Retention.inForce(probes, sent.told)
+  if (held.length === 0) return null
+  const facts = held.map(({ corrects, id, text }) => {
+    const before = probes.find((probe) => probe.id === corrects)
+    return { id: String(id), statement: text, ...(before === undefined ? undefined : { corrects: before.text }) }
+  })
+  const printed = yield* ShellCommand.run(command, JSON.stringify({ facts, view: textOf(sent.messages) }))
+  const Answer = Schema.fromJsonString(Schema.Struct(Object.fromEntries(facts.map(({ id }) => [id, Verdict]))))
+  const answer = yield* Schema.decodeUnknownEffect(Answer)(printed, { onExcessProperty: "error", errors: "all" })
+  return Object.values(answer).filter((verdict) => verdict === "kept").length / facts.length
+})
