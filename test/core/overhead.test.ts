@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
-import * as Settings from "effect-compaction/Settings"
+import type * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
 
 /** The budget and the count of the second request, when the first was billed so much beyond its price. */

@@ -114,12 +114,3 @@ export const failing = answering(() =>
 /** The stable messages of a request, as bytes. */
 export const stable = (request: ContextManager.Request): ReadonlyArray<string> =>
   request.prompt.content.slice(0, request.stableLength).map((message) => bytesOf(Prompt.fromMessages([message])))
-
-/** A long session: several people's messages, answers and turns. */
-const long = (turns: number): ReadonlyArray<ReadonlyArray<Prompt.Message>> => [
-  opening,
-  ...Array.from({ length: turns }, (_, n) =>
-    n % 9 === 8
-      ? [...turnOf(n), assistant(words(`answer ${n}`, 200)), user(words(`next ${n}`, 120))]
-      : turnOf(n))
-]
