@@ -7,7 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { assistant, bytesOf, system, turn, user, words } from "../core/conversation.ts"
+import { bytesOf, system, turn, user } from "../core/conversation.ts"
 
 /** A summary in the sections that are asked for. */
 export const short = "## Request\n\n- read the files\n\n## Next\n\n- read the next one"
