@@ -118,9 +118,7 @@ const one = Effect.fnUntraced(function*<E, R>(
     judge: Option.isNone(command) || probes === undefined ? undefined : (policy, sent) =>
       Effect.andThen(
         progress.update(`${session.file}: ${policy}: asking the judge`),
-        Judge.ask(command.value, probes, sent).pipe(
-          Effect.mapError(({ message }) => new Judge.JudgeFailed({ file: session.file, policy, reason: message }))
-        )
+        Judge.ask(command.value, { file: session.file, policy, probes, sent })
       ),
     onRequest: (policy, request, of) =>
       progress.update(`${session.file}: ${policy}: request ${Table.number(request)} of ${Table.number(of)}`)

@@ -31,7 +31,7 @@ export const flag = Flag.String("judge").pipe(
 /**
  * Fails when a judge cannot be asked, or does not answer for each fact.
  */
-export class JudgeFailed extends Schema.TaggedError<JudgeFailed>("effect-compaction/cli/JudgeFailed")("JudgeFailed", {
+class JudgeFailed extends Schema.TaggedError<JudgeFailed>("effect-compaction/cli/JudgeFailed")("JudgeFailed", {
   file: Schema.String,
   policy: Schema.String,
   reason: Schema.String
@@ -50,20 +50,34 @@ const textOf = (messages: ReadonlyArray<Prompt.Message>): string =>
 
 const Verdict = Schema.Literals(["kept", "lost", "stale"])
 
-/** The share of the facts that a view keeps by the answer of a command; `null` where no fact is known yet. */
-export const ask = Effect.fnUntraced(function*(
-  command: string,
-  probes: ReadonlyArray<Retention.Probe>,
-  sent: Simulation.Sent
-) {
-  const held = Retention.inForce(probes, sent.told)
-  if (held.length === 0) return null
-  const facts = held.map(({ corrects, id, text }) => {
-    const before = probes.find((probe) => probe.id === corrects)
-    return { id: String(id), statement: text, ...(before === undefined ? undefined : { corrects: before.text }) }
-  })
-  const printed = yield* ShellCommand.run(command, JSON.stringify({ facts, view: textOf(sent.messages) }))
-  const Answer = Schema.fromJsonString(Schema.Struct(Object.fromEntries(facts.map(({ id }) => [id, Verdict]))))
-  const answer = yield* Schema.decodeUnknownEffect(Answer)(printed, { onExcessProperty: "error", errors: "all" })
-  return Object.values(answer).filter((verdict) => verdict === "kept").length / facts.length
-})
+/**
+ * The share of the facts that a view keeps by the answer of a command; `null` where no fact is known yet. Fails, with the
+ * file and the policy that it was asked about, when the command fails or does not answer for exactly these facts.
+ */
+export const ask = Effect.fnUntraced(
+  function*(
+    command: string,
+    { probes, sent }: {
+      readonly file: string
+      readonly policy: string
+      readonly probes: ReadonlyArray<Retention.Probe>
+      readonly sent: Simulation.Sent
+    }
+  ) {
+    const held = Retention.inForce(probes, sent.told)
+    if (held.length === 0) return null
+    const facts = held.map(({ corrects, id, text }) => {
+      const before = probes.find((probe) => probe.id === corrects)
+      return { id: String(id), statement: text, ...(before === undefined ? undefined : { corrects: before.text }) }
+    })
+    const printed = yield* ShellCommand.run(command, JSON.stringify({ facts, view: textOf(sent.messages) }))
+    const Answer = Schema.fromJsonString(Schema.Struct(Object.fromEntries(facts.map(({ id }) => [id, Verdict]))))
+    const answer = yield* Schema.decodeUnknownEffect(Answer)(printed, { onExcessProperty: "error" }).pipe(
+      Effect.mapError(({ message }) => ({ message: `${command} printed a wrong answer: ${message}` }))
+    )
+    return Object.values(answer).filter((verdict) => verdict === "kept").length / facts.length
+  },
+  (self, _, { file, policy }) =>
+    // One error is one line, whatever a command says on standard error.
+    Effect.mapError(self, ({ message }) => new JudgeFailed({ file, policy, reason: message.replace(/\s+/g, " ") }))
+)

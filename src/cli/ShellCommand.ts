@@ -20,7 +20,7 @@ export const read = (value: string): string | undefined => {
 /**
  * Fails when a command cannot be run, or ends with another exit code than 0.
  */
-export class CommandFailed extends Schema.TaggedError<CommandFailed>("effect-compaction/cli/CommandFailed")(
+class CommandFailed extends Schema.TaggedError<CommandFailed>("effect-compaction/cli/CommandFailed")(
   "CommandFailed",
   { command: Schema.String, reason: Schema.String }
 ) {

@@ -6,6 +6,17 @@ import { join } from "node:path"
 import * as Program from "./program.ts"
 import { openAiChat } from "./sessions.ts"
 
+/** Keeps each request beside it, and looks for the statements: outdated where only what a fact corrects is in the view. */
+const judge = `
+import { appendFileSync, readFileSync } from "node:fs"
+const text = readFileSync(0, "utf8")
+appendFileSync("asked.jsonl", text + "\\n")
+const { facts, view } = JSON.parse(text)
+const verdict = ({ corrects, statement }) =>
+  view.includes(statement) ? "kept" : corrects !== undefined && view.includes(corrects) ? "stale" : "lost"
+console.log(JSON.stringify(Object.fromEntries(facts.map((fact) => [fact.id, verdict(fact)]))))
+`
+
 let program: Program.Program
 beforeAll(async () => {
   program = await Program.make()
@@ -13,6 +24,7 @@ beforeAll(async () => {
   program.write("short.json", openAiChat({ count: 3, characters: 200 }))
   program.write("heavy.json", openAiChat({ count: 3, characters: 100, system: 200_000 }))
   program.write("torn.json", "{\"messages\": [")
+  program.write("judge.mjs", judge)
   program.write("ours.json", JSON.stringify({ ladder: [{ _tag: "remove", relax: 1 }], summary: {} }))
 })
 afterAll(() => program.remove())
@@ -27,6 +39,7 @@ const Totals = Schema.Struct({
   waste: Schema.Natural,
   cacheReadShare: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
   retained: Schema.NullOr(Schema.Finite),
+  judged: Schema.NullOr(Schema.Finite),
   violations: Schema.Natural
 })
 
@@ -43,7 +56,8 @@ const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
       written: Schema.Natural,
       fresh: Schema.Natural,
       summaryCost: Schema.Finite,
-      boundary: Schema.NullOr(Schema.Struct({ freed: Schema.Int }))
+      boundary: Schema.NullOr(Schema.Struct({ freed: Schema.Int })),
+      retention: Schema.NullOr(Schema.Struct({ known: Schema.Natural, verbatim: Schema.Natural }))
     })),
     totals: Totals
   }))
@@ -124,6 +138,96 @@ describe("compare", () => {
     assert.strictEqual(await summaries("--summarizer", "none"), 0)
   })
 
+  describe("--judge", () => {
+    const judged = (...args: ReadonlyArray<string>) => compare("long.json", "--probes", "16", ...tight, ...args)
+    const Request = Schema.fromJsonString(Schema.Struct({
+      facts: Schema.Array(Schema.Struct({
+        id: Schema.String,
+        statement: Schema.String,
+        corrects: Schema.optionalKey(Schema.String)
+      })),
+      view: Schema.String
+    }))
+
+    it("asks a command once for each policy about its last view, and reports the share that is kept", async () => {
+      const { code, stderr, stdout } = await judged("--json", ...two, "--judge", "command:node judge.mjs")
+      assert.strictEqual(code, 0, stderr)
+      const { policies } = decode(stdout)
+      const asked = lines(readFileSync(join(program.folder, "asked.jsonl"), "utf8")).map((line) =>
+        Schema.decodeUnknownSync(Request)(line)
+      )
+      assert.strictEqual(asked.length, 2)
+      policies.forEach(({ rows, totals }, at) => {
+        const { known, verbatim } = rows.at(-1)!.retention!
+        assert.strictEqual(asked[at]!.facts.length, known)
+        assert.strictEqual(totals.judged, verbatim / known)
+      })
+      const [simple, none] = policies
+      assert.isBelow(simple!.totals.judged!, 1)
+      assert.strictEqual(none!.totals.judged, 1)
+      const [first] = asked
+      assert.deepStrictEqual(asked.map(({ facts }) => facts), [first!.facts, first!.facts])
+      // A corrected statement is no fact of its own any more: it stands with its correction.
+      const corrections = first!.facts.filter(({ corrects }) => corrects !== undefined)
+      assert.isAbove(corrections.length, 0)
+      for (const { corrects } of corrections) {
+        assert.isFalse(first!.facts.some(({ statement }) => statement === corrects))
+      }
+      assert.isAbove(asked[1]!.view.length, first!.view.length)
+      assert.match(first!.view, /^\[(?:system|user)\]\n/)
+    })
+
+    it("is a column of the table, and what is outdated is not kept", async () => {
+      const answer = (verdict: string) =>
+        `command:sed 's/"id":"\\([0-9]*\\)"/\\n"\\1": "${verdict}"\\n/g'`
+        + " | grep '^\"[0-9]*\": ' | paste -s -d, - | sed 's/^/{/; s/$/}/'"
+      for (const [verdict, share] of [["kept", "100.0%"], ["stale", "0.0%"], ["lost", "0.0%"]] as const) {
+        const { code, stderr, stdout } = await judged("--policy", "none", "--judge", answer(verdict))
+        assert.strictEqual(code, 0, stderr)
+        const [, heading, none] = lines(stdout)
+        assert.match(heading!, / retained +judged +summaries /)
+        assert.match(none!, new RegExp(` 100\\.0% +${share.replace(".", "\\.")} `))
+      }
+    })
+
+    it("does not read what fills up a summary", async () => {
+      const { code } = await judged("--policy", "ours.json", "--judge", "command:tee filled.json | node judge.mjs")
+      assert.strictEqual(code, 0)
+      const { view } = Schema.decodeUnknownSync(Request)(readFileSync(join(program.folder, "filled.json"), "utf8"))
+      assert.notInclude(view, "·")
+    })
+
+    const failures: ReadonlyArray<readonly [string, string, RegExp]> = [
+      [
+        "ends with another exit code than 0",
+        "echo no >&2; echo luck >&2; exit 3",
+        / ended with exit code 3: no luck\n$/
+      ],
+      ["does not exist", "no-such-command-here", / ended with exit code 127/],
+      ["prints no JSON", "cat > /dev/null; echo kept", / printed a wrong answer: .*JSON/],
+      ["leaves a fact out", "cat > /dev/null; echo {}", / printed a wrong answer: .*\["0"\]/],
+      [
+        "says another word",
+        "node judge.mjs | sed 's/\"0\":\"[a-z]*\"/\"0\":\"maybe\"/'",
+        / printed a wrong answer: .*\["0"\]/
+      ],
+      [
+        "answers for what is no fact",
+        "node judge.mjs | sed 's/{/{\"x\":\"kept\",/'",
+        / printed a wrong answer: .*\["x"\]/
+      ]
+    ]
+    for (const [name, command, says] of failures) {
+      it(`ends with 1 for a judge that ${name}`, async () => {
+        const { code, stderr, stdout } = await judged("--policy", "none", "--judge", `command:${command}`)
+        assert.deepStrictEqual([code, stdout], [1, ""])
+        assert.isTrue(stderr.startsWith("long.json: --judge, asked about none: "), stderr)
+        assert.strictEqual(lines(stderr).length, 1)
+        assert.match(stderr, says)
+      })
+    }
+  })
+
   const cases: ReadonlyArray<{
     readonly name: string
     readonly args: ReadonlyArray<string>
@@ -135,6 +239,18 @@ describe("compare", () => {
     { name: "an unknown cache", args: ["--cache", "warm", "short.json"], code: 2, says: /warm/ },
     { name: "an unknown price", args: ["--price", "free", "short.json"], code: 2, says: /free/ },
     { name: "fewer than no probes", args: ["--probes=-1", "short.json"], code: 2, says: /how many facts/ },
+    {
+      name: "a judge that is no command",
+      args: ["--judge", "model", "--probes", "4", "short.json"],
+      code: 2,
+      says: /write command: and a command, .*; not model/
+    },
+    {
+      name: "a judge without facts",
+      args: ["--judge", "command:cat", "short.json"],
+      code: 2,
+      says: /^--judge needs --probes /
+    },
     {
       name: "an unknown policy",
       args: ["--policy", "best", "short.json"],
