@@ -72,7 +72,7 @@ export const ask = Effect.fnUntraced(
     })
     const printed = yield* ShellCommand.run(command, JSON.stringify({ facts, view: textOf(sent.messages) }))
     const Answer = Schema.fromJsonString(Schema.Struct(Object.fromEntries(facts.map(({ id }) => [id, Verdict]))))
-    const answer = yield* Schema.decodeUnknownEffect(Answer)(printed, { onExcessProperty: "error" }).pipe(
+    const answer = yield* Schema.decodeEffect(Answer)(printed, { onExcessProperty: "error" }).pipe(
       Effect.mapError(({ message }) => ({ message: `${command} printed a wrong answer: ${message}` }))
     )
     return Object.values(answer).filter((verdict) => verdict === "kept").length / facts.length
