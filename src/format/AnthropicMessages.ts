@@ -66,29 +66,21 @@ const detect = (sample: Reader.Sample): string | undefined => {
 export const reader: Reader.Reader = {
   format,
   detect,
-  start: (file, why) => {
-    const session = Wire.builder(file, format, why)
-    let read = false
-    return {
-      record: (value, line) =>
-        Result.gen(function*() {
-          const place: Json.Place = { file, line, field: "" }
-          if (read) return yield* Json.fail(place, "a second body; a session is one")
-          read = true
-          const body = yield* Json.object(value, place)
-          session.model = yield* Json.optionalStringAt(body, "model", place)
-          for (const message of yield* systemMessages(body.system, Json.at(place, "system"))) {
-            session.push(message, line)
-          }
-          const within = Json.at(place, "messages")
-          for (const [index, message] of (yield* Json.arrayAt(body, "messages", place)).entries()) {
-            yield* pushMessage(message, Json.at(within, index), session)
-          }
-          if (Json.isObject(body.usage)) session.bill(Blocks.usage(body.usage, Json.at(place, "usage")), line)
-        }),
-      end: () => Wire.ended(session, file)
-    }
-  }
+  start: (file, why) =>
+    Wire.document({ file, format, why, what: "body" }, (value, place, session) =>
+      Result.gen(function*() {
+        const { line } = place
+        const body = yield* Json.object(value, place)
+        session.model = yield* Json.optionalStringAt(body, "model", place)
+        for (const message of yield* systemMessages(body.system, Json.at(place, "system"))) {
+          session.push(message, line)
+        }
+        const within = Json.at(place, "messages")
+        for (const [index, message] of (yield* Json.arrayAt(body, "messages", place)).entries()) {
+          yield* pushMessage(message, Json.at(within, index), session)
+        }
+        if (Json.isObject(body.usage)) session.bill(Blocks.usage(body.usage, Json.at(place, "usage")), line)
+      }))
 }
 
 const systemMessages = (

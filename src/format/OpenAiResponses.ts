@@ -65,33 +65,25 @@ const detect = (sample: Reader.Sample): string | undefined => {
 export const reader: Reader.Reader = {
   format,
   detect,
-  start: (file, why) => {
-    const session = Wire.builder(file, format, why)
-    let read = false
-    return {
-      record: (value, line) =>
-        Result.gen(function*() {
-          const place: Json.Place = { file, line, field: "" }
-          if (read) return yield* Json.fail(place, "a second input; a session is one")
-          read = true
-          if (Json.isArray(value)) return yield* readItems(value, place, session)
-          const body = yield* Json.object(value, place)
-          session.model = yield* Json.optionalStringAt(body, "model", place)
-          for (const key of ["previous_response_id", "conversation"]) {
-            if (body[key] === undefined || body[key] === null) continue
-            session.findings.push({ kind: "continuation", line, detail: `${key}: earlier items are not in the file` })
-          }
-          const instructions = yield* Json.optionalStringAt(body, "instructions", place)
-          if (instructions !== undefined) {
-            session.push(Wire.annotate(Message.system(instructions), format, { instructions: true }), line)
-          }
-          if (typeof body.input === "string") session.push(Message.user([Message.text(body.input)]), line)
-          else yield* readItems(yield* Json.arrayAt(body, "input", place), Json.at(place, "input"), session)
-          if (Json.isObject(body.usage)) session.bill(Items.usage(body.usage, Json.at(place, "usage")), line)
-        }),
-      end: () => Wire.ended(session, file)
-    }
-  }
+  start: (file, why) =>
+    Wire.document({ file, format, why, what: "input" }, (value, place, session) =>
+      Result.gen(function*() {
+        const { line } = place
+        if (Json.isArray(value)) return yield* readItems(value, place, session)
+        const body = yield* Json.object(value, place)
+        session.model = yield* Json.optionalStringAt(body, "model", place)
+        for (const key of ["previous_response_id", "conversation"]) {
+          if (body[key] === undefined || body[key] === null) continue
+          session.findings.push({ kind: "continuation", line, detail: `${key}: earlier items are not in the file` })
+        }
+        const instructions = yield* Json.optionalStringAt(body, "instructions", place)
+        if (instructions !== undefined) {
+          session.push(Wire.annotate(Message.system(instructions), format, { instructions: true }), line)
+        }
+        if (typeof body.input === "string") session.push(Message.user([Message.text(body.input)]), line)
+        else yield* readItems(yield* Json.arrayAt(body, "input", place), Json.at(place, "input"), session)
+        if (Json.isObject(body.usage)) session.bill(Items.usage(body.usage, Json.at(place, "usage")), line)
+      }))
 }
 
 const readItems = (values: Schema.JsonArray, place: Json.Place, session: Wire.Builder): Json.Read<void> =>

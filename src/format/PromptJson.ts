@@ -46,25 +46,19 @@ const detect = (sample: Reader.Sample): string | undefined => {
 export const reader: Reader.Reader = {
   format,
   detect,
-  start: (file, why) => {
-    const session = Wire.builder(file, format, why)
-    let read = false
-    return {
-      record: (value, line) =>
+  start: (file, why) =>
+    Wire.document(
+      { file, format, why, what: "prompt", mayBeEmpty: true },
+      (value, place, session) =>
         Result.gen(function*() {
-          const place: Json.Place = { file, line, field: "" }
-          if (read) return yield* Json.fail(place, "a second prompt; a session is one")
-          read = true
+          const { line } = place
           const prompt = yield* Json.object(value, place)
           const within = Json.at(place, "content")
           for (const [index, encoded] of (yield* Json.arrayAt(prompt, "content", place)).entries()) {
             session.push(yield* decode(encoded, Json.at(within, index)), line)
           }
-        }),
-      end: () =>
-        read ? Result.succeed(session.end()) : Json.fail({ file, line: 0, field: "" }, "expected a prompt, got nothing")
-    }
-  }
+        })
+    )
 }
 
 const decodeMessage = SchemaParser.decodeUnknownResult(Prompt.Message)

@@ -3,6 +3,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import type * as Reader from "../format/Reader.ts"
 import type * as Session from "../format/Session.ts"
 import * as Marks from "../Marks.ts"
 import * as Findings from "./formatFindings.ts"
@@ -355,3 +356,36 @@ export const ended = (builder: Builder, file: string): Json.Read<Session.Session
   builder.messages.length === 0
     ? Json.fail({ file, line: 0, field: "" }, "expected at least one message")
     : Result.succeed(builder.end())
+
+/** A file that is one document: which, what it is called where a second one is refused, and whether it may say nothing. */
+export interface Document {
+  readonly file: string
+  readonly format: Session.FormatName
+  readonly why: string
+  readonly what: string
+  readonly mayBeEmpty?: boolean
+}
+
+/** Reads the one document of a file; a second is refused, since a session is one. */
+export const document = (
+  self: Document,
+  read: (value: Schema.Json, place: Json.Place, session: Builder) => Json.Read<void>
+): Reader.Parse => {
+  const { file, format, mayBeEmpty = false, what, why } = self
+  const session = builder(file, format, why)
+  let isRead = false
+  return {
+    record: (value, line) => {
+      const place: Json.Place = { file, line, field: "" }
+      if (isRead) return Json.fail(place, `a second ${what}; a session is one`)
+      isRead = true
+      return read(value, place, session)
+    },
+    end: () => {
+      if (!mayBeEmpty) return ended(session, file)
+      return isRead
+        ? Result.succeed(session.end())
+        : Json.fail({ file, line: 0, field: "" }, `expected a ${what}, got nothing`)
+    }
+  }
+}
