@@ -48,6 +48,7 @@ import * as Manager from "./internal/manager.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Media from "./Media.ts"
 import type * as Overflow from "./Overflow.ts"
+import type * as Projection from "./Projection.ts"
 import * as Reasoning from "./Reasoning.ts"
 import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
@@ -262,7 +263,10 @@ export interface ContextManager<out E = never> {
    * requests overlap, `request` is the one that was billed: of another than the last nothing is taken.
    */
   readonly observe: (
-    usage: { readonly inputTokens: TokenMeter.Usage },
+    usage: {
+      readonly inputTokens: TokenMeter.Usage
+      readonly outputTokens?: { readonly total?: number | undefined }
+    },
     request?: Request
   ) => Effect.Effect<void>
   /**
@@ -310,6 +314,11 @@ export interface ContextManager<out E = never> {
   /** Forgets the conversation, its decisions and the memory of its passes. */
   readonly reset: Effect.Effect<void>
   readonly status: Effect.Effect<Status>
+  /**
+   * What was billed, how full the window is, and with what: the projections of the log, or of what would be in it. They go
+   * on where a session is opened again.
+   */
+  readonly figures: Effect.Effect<Projection.Figures>
   /** The status now, and again after each request and whenever a summary begins or ends. */
   readonly statusChanges: Stream.Stream<Status>
   /** What happens from now on. A subscriber that falls 1,024 events behind misses the oldest. */

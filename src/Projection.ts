@@ -3,7 +3,8 @@
  *
  * Each projection is a small record that one event at a time is folded into. It holds no price of any entry, so it is as large
  * after a million events as after one, is plain data, and goes on from wherever it was kept. A replacement is followed
- * through what the event right before it says: which range goes, what it costs, and how much of that is checkpoints.
+ * through what the event right before it says: which range goes, what it costs, and how much of that is checkpoints. The
+ * log of a `SessionLog` states instead what the window holds after each change.
  *
  * **Gotchas**
  *
@@ -22,7 +23,9 @@ import type * as Transaction from "./Transaction.ts"
  *
  * - `header`: the system prompt and the definitions of tools as they are from now on. `window`: of the route, `null` when
  *   nothing says.
- * - `billed`: one answer; `input` is what was neither read from the cache nor written to it.
+ * - `held`: what the messages and the checkpoints of the window come to from now on.
+ * - `billed`: one answer; `input` is what was neither read from the cache nor written to it. One `beside` the conversation,
+ *   such as a summary, says nothing about its window.
  *
  * @category models
  * @since 0.1.0
@@ -37,7 +40,9 @@ export type Event =
     readonly cacheRead: number
     readonly cacheWrite: number
     readonly output: number
+    readonly beside?: boolean
   }
+  | { readonly op: "held"; readonly messages: number; readonly checkpoints: number }
 
 const Claim = Schema.NullOr(Schema.Struct({
   start: Schema.Int,
@@ -47,7 +52,8 @@ const Claim = Schema.NullOr(Schema.Struct({
 }))
 
 /**
- * What was billed over the whole log, in tokens, and in how many answers. A compaction changes nothing of it.
+ * What was billed over the whole log, in tokens, and in how many answers, summaries included. A compaction takes nothing
+ * of it away.
  *
  * @category models
  * @since 0.1.0
@@ -184,6 +190,7 @@ export const pressure: Projection<Pressure> = {
     const claim = claimOf(event)
     switch (event.op) {
       case "billed":
+        if (event.beside === true) return { ...state, claim }
         return { ...state, billed: event.input + event.cacheRead + event.cacheWrite, moved: 0, claim }
       case "window":
         return { ...state, window: event.tokens, claim }
@@ -191,6 +198,10 @@ export const pressure: Projection<Pressure> = {
         const header = event.system + event.tools
         const delta = header - state.header
         return { ...state, header, moved: state.moved + delta, estimated: state.estimated + delta, claim }
+      }
+      case "held": {
+        const estimated = state.header + event.messages + event.checkpoints
+        return { ...state, moved: state.moved + estimated - state.estimated, estimated, claim }
       }
       default: {
         const delta = deltaOf(state.claim, event)
@@ -230,6 +241,8 @@ export const breakdown: Projection<Breakdown> = {
     switch (event.op) {
       case "header":
         return { ...state, system: event.system, tools: event.tools, claim }
+      case "held":
+        return { ...state, messages: event.messages, checkpoints: event.checkpoints, claim }
       case "append":
         return { ...state, messages: state.messages + event.node.price, claim }
       case "replace": {
@@ -247,6 +260,41 @@ export const breakdown: Projection<Breakdown> = {
       default:
         return claim === null && state.claim === null ? state : { ...state, claim }
     }
+  }
+}
+
+/**
+ * All three.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Figures = Schema.Struct({ usage: Usage, pressure: Pressure, breakdown: Breakdown })
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Figures = typeof Figures.Type
+
+/**
+ * All three at once.
+ *
+ * @category projections
+ * @since 0.1.0
+ */
+export const figures: Projection<Figures> = {
+  name: "figures",
+  schema: Figures,
+  initial: { usage: usage.initial, pressure: pressure.initial, breakdown: breakdown.initial },
+  apply: (state, event) => {
+    const next = {
+      usage: usage.apply(state.usage, event),
+      pressure: pressure.apply(state.pressure, event),
+      breakdown: breakdown.apply(state.breakdown, event)
+    }
+    const isSame = next.usage === state.usage && next.pressure === state.pressure && next.breakdown === state.breakdown
+    return isSame ? state : next
   }
 }
 

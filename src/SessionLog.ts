@@ -2,7 +2,7 @@
  * What is written of a session, and what follows from it.
  *
  * Everything that changes a session is an event: messages that came, decisions, what was billed, how a request was sent,
- * what was dropped, and the start, the record and the end of a compaction. The state of a session is a fold of its events,
+ * what was dropped, what the window holds, and the start, the record and the end of a compaction. The state of a session is a fold of its events,
  * so that it is the same in the process that wrote them and in one that reads them.
  *
  * **Details**
@@ -19,6 +19,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
 import * as Summaries from "./internal/summaries.ts"
+import * as Projection from "./Projection.ts"
 import type * as SessionStore from "./SessionStore.ts"
 import * as Stage from "./Stage.ts"
 import * as Summarizer from "./Summarizer.ts"
@@ -157,6 +158,37 @@ export const CompactionEnded = Schema.TaggedStruct("CompactionEnded", {
 })
 
 /**
+ * What the provider billed for an answer, in tokens: `input` is what was neither read from the cache nor written to it.
+ * `beside`: it was not the newest request that was answered.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Billed = Schema.TaggedStruct("Billed", {
+  input: Schema.Natural,
+  cacheRead: Schema.Natural,
+  cacheWrite: Schema.Natural,
+  output: Schema.Natural,
+  beside: Schema.Boolean
+})
+
+/**
+ * What the window holds from now on, by price in tokens: `tools` is what of a request is not in the prompt, `window` what
+ * the model takes, `null` when nothing says. After a request it is what was laid out; what came since counts as it came,
+ * before any repair.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Held = Schema.TaggedStruct("Held", {
+  system: Schema.Natural,
+  tools: Schema.Natural,
+  messages: Schema.Natural,
+  checkpoints: Schema.Natural,
+  window: Schema.NullOr(Schema.Finite)
+})
+
+/**
  * @category events
  * @since 0.1.0
  */
@@ -168,7 +200,9 @@ export const Event = Schema.Union([
   Dropped,
   CompactionStarted,
   Summarised,
-  CompactionEnded
+  CompactionEnded,
+  Billed,
+  Held
 ]).pipe(Schema.toTaggedUnion("_tag"))
 
 /**
@@ -199,7 +233,7 @@ export class SessionUnreadable extends Schema.TaggedError<SessionUnreadable>("ef
  *
  * - `messages`, `decisions`: those that stand, oldest first. `entries`: how many entries the messages make.
  * - `events`: how many events were taken in. `isCompacting`: whether a compaction was begun, by this opening, and has not
- *   ended.
+ *   ended. `figures`: see `Projection`.
  * - The rest is what `Changed` says.
  *
  * @category models
@@ -211,6 +245,7 @@ export interface State {
   entries: number
   events: number
   isCompacting: boolean
+  figures: Projection.Figures
   asked: typeof Asked.Type
   maximum: number | null
   maximumRoute: string
@@ -235,6 +270,7 @@ export const make = (): State => ({
   entries: 0,
   events: 0,
   isCompacting: false,
+  figures: Projection.figures.initial,
   asked: null,
   maximum: null,
   maximumRoute: "",
@@ -273,6 +309,32 @@ const faultOf = (self: State, event: Event): string | undefined => {
 }
 
 /**
+ * What an event is for the projections.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const projected = (event: Event): ReadonlyArray<Projection.Event> => {
+  switch (event._tag) {
+    case "Billed": {
+      const { _tag: _, ...bill } = event
+      return [{ op: "billed", ...bill }]
+    }
+    case "Summarised": {
+      const { input, output } = event
+      if (input === null && output === null) return []
+      return [{ op: "billed", input: input ?? 0, cacheRead: 0, cacheWrite: 0, output: output ?? 0, beside: true }]
+    }
+    case "Held": {
+      const { checkpoints, messages, system, tools, window } = event
+      return [{ op: "window", tokens: window }, { op: "header", system, tools }, { op: "held", messages, checkpoints }]
+    }
+    default:
+      return []
+  }
+}
+
+/**
  * Takes an event into a state, or says why it cannot follow; then nothing changes.
  *
  * @category running
@@ -282,6 +344,7 @@ export const apply = (self: State, event: Event): string | undefined => {
   const fault = faultOf(self, event)
   if (fault !== undefined) return fault
   self.events++
+  self.figures = Projection.fold(Projection.figures, projected(event), self.figures)
   switch (event._tag) {
     case "Opened":
       self.isCompacting = false
@@ -314,6 +377,8 @@ export const apply = (self: State, event: Event): string | undefined => {
       self.isCompacting = false
       break
     case "Summarised":
+    case "Billed":
+    case "Held":
       break
   }
   return undefined
@@ -327,6 +392,7 @@ const StateJson = Schema.toCodecJson(Schema.Struct({
   entries: Schema.Natural,
   events: Schema.Natural,
   isCompacting: Schema.Boolean,
+  figures: Projection.Figures,
   ...requestFields
 }))
 

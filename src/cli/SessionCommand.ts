@@ -14,6 +14,7 @@ import * as Schema from "effect/Schema"
 import * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
 import * as Manager from "../internal/manager.ts"
+import * as Projection from "../Projection.ts"
 import * as Receipt from "../Receipt.ts"
 import * as SessionLog from "../SessionLog.ts"
 import * as SessionStore from "../SessionStore.ts"
@@ -73,6 +74,7 @@ const summaryOf = ({ counts, path, state, torn, view }: Read) => ({
   viewEntries: view.items.length,
   viewTokens: view.price,
   billed: state.meter.anchor?.used ?? null,
+  ...state.figures,
   readings: state.meter.readings,
   inFlight: state.meter.inFlight !== null,
   compacting: state.isCompacting
@@ -89,6 +91,8 @@ const inspect = Command.make(
       const session = yield* read(directory)
       const summary = summaryOf(session)
       const { absorbed, altered, removed, stubbed, truncated } = summary.counts
+      const { breakdown, pressure, usage } = summary
+      const occupied = Projection.occupied(pressure)
       const kinds = Object.entries(summary.byKind).map(([tag, count]) => [tag, Table.number(count)])
       yield* Console.log(
         json ? JSON.stringify(summary) : [
@@ -102,6 +106,11 @@ const inspect = Command.make(
           `billed      ${
             summary.billed === null ? "nothing yet" : `${summary.billed} tokens for the last request`
           }, ${summary.readings} readings`,
+          `all bills   ${usage.answers} answers: ${usage.input} tokens in, ${usage.cacheRead} read from the cache, ${usage.cacheWrite} written to it, ${usage.output} out`,
+          `holds       ${breakdown.system} tokens of system, ${breakdown.tools} of tools, ${breakdown.messages} of messages, ${breakdown.checkpoints} of checkpoints`,
+          `window      ${occupied.tokens} tokens (${occupied.kind})${
+            pressure.window === null ? "" : ` of ${pressure.window}`
+          }`,
           `request     ${summary.inFlight ? "one was sent and not answered" : "none is open"}`,
           `compaction  ${summary.compacting ? "one was begun and not ended" : "none is open"}`,
           "",

@@ -50,6 +50,10 @@ export interface Live {
   /** The seq of the first entry of each message that was sent, and how many entries there were then. */
   sentSeqOf: (at: number) => number
   sentEntries: number
+  /** How far the entries beyond those that were looked at are priced, and what they come to, for what people are told. */
+  priced: number
+  aheadPrice: number
+  aheadSystem: number
 }
 
 export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index: Decision.Index): Live => ({
@@ -76,7 +80,10 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   opened: false,
   sure: 0,
   sentSeqOf: () => -1,
-  sentEntries: 0
+  sentEntries: 0,
+  priced: 0,
+  aheadPrice: 0,
+  aheadSystem: 0
 })
 
 /** Forgets what was final; the last prompt is kept, to be compared with the next one. */
@@ -144,7 +151,36 @@ export const update = (self: Live): Repairs => {
   if (isLate) restart(self)
   if (hasSystem) setHead(self)
   layRegion(self)
+  self.priced = self.taken
+  self.aheadPrice = 0
+  self.aheadSystem = 0
   return repairs
+}
+
+/**
+ * What the view comes to, by price in tokens: its system entries, its checkpoints, and all the rest. What came since it was
+ * laid out counts as it came; where nothing was laid out yet, the view is, once.
+ */
+export const held = (
+  self: Live
+): { readonly system: number; readonly messages: number; readonly checkpoints: number } => {
+  const { entries, items } = self.transcript
+  if (self.taken === 0 && self.priced === 0) {
+    const laid: Array<View.Item> = []
+    View.layout(self.transcript, self.index, 0, entries.length, laid)
+    self.aheadPrice = View.priceOf(laid)
+    for (const { price, role } of entries) if (role === "system") self.aheadSystem += price
+    self.priced = entries.length
+  }
+  for (; self.priced < entries.length; self.priced++) {
+    const { origin, price, role } = entries[self.priced]!
+    if (role === "system") self.aheadSystem += price
+    else if (origin !== "library") self.aheadPrice += price
+  }
+  let checkpoints = 0
+  for (const seq of self.index.slots.values()) if (!self.index.removed.has(seq)) checkpoints += items[seq]!.price
+  const conversation = self.price + self.regionPrice + self.aheadPrice
+  return { system: self.systemPrice + self.aheadSystem, messages: conversation - checkpoints, checkpoints }
 }
 
 const setHead = (self: Live): void => {

@@ -27,11 +27,12 @@ import * as Estimator from "../Estimator.ts"
 import * as Guard from "../Guard.ts"
 import * as Ladder from "../Ladder.ts"
 import type * as Overflow from "../Overflow.ts"
+import * as Projection from "../Projection.ts"
 import * as Reasoning from "../Reasoning.ts"
 import * as Receipt from "../Receipt.ts"
 import * as Rung from "../Rung.ts"
 import * as RuntimeContext from "../RuntimeContext.ts"
-import type * as SessionLog from "../SessionLog.ts"
+import * as SessionLog from "../SessionLog.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import * as Settings from "../Settings.ts"
 import * as SpillStore from "../SpillStore.ts"
@@ -129,8 +130,9 @@ export const make = Effect.fnUntraced(function*<E, R>(
   let isCompacting = false
   let isClosed = false
   let recorder: Recorder.Recorder | undefined
-  /** What is written of the session beside what can be seen of it. */
+  /** What is written of the session beside what can be seen of it, and what follows from it for those who look on. */
   let notes: Array<SessionLog.Event> = []
+  let figures = opened?.state.figures ?? Projection.figures.initial
 
   const changed = SubscriptionRef.update(changes, (n) => n + 1)
 
@@ -152,13 +154,26 @@ export const make = Effect.fnUntraced(function*<E, R>(
     yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
   }
 
+  /** What the window holds now, if it is not what the figures say. */
+  const heldNow = (): ReadonlyArray<SessionLog.Event> => {
+    const window = latest.window ?? settings.window ?? null
+    const tools = state.budget?.overhead ?? figures.breakdown.tools
+    const held = { ...Live.held(state.live), tools }
+    const { breakdown, pressure } = figures
+    const isSame = window === pressure.window && held.system === breakdown.system && tools === breakdown.tools
+      && held.messages === breakdown.messages && held.checkpoints === breakdown.checkpoints
+    return isSame ? [] : [{ _tag: "Held", ...held, window }]
+  }
+
   /** Writes down what has changed. Whatever it cannot write waits, and is told. */
   const recordNow = Effect.suspend((): Effect.Effect<void, SessionStore.SessionStoreError> => {
     const written = notes
+    const held = heldNow()
     notes = []
+    figures = Projection.fold(Projection.figures, [...written, ...held].flatMap(SessionLog.projected), figures)
     if (recorder === undefined) return Effect.void
     const pace = summaries === undefined ? Summaries.initialPace : Summaries.paceOf(summaries)
-    return Recorder.record(recorder, state, pace, summaries?.ready ?? null, written)
+    return Recorder.record(recorder, state, pace, summaries?.ready ?? null, written, held)
   })
 
   const record = Effect.catch(
@@ -173,11 +188,20 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   /** Notes the evidence of a summary, whose checkpoint is appended next. */
   const noteSummary = (made: Summarise.Made, commandId: string | null = null) => {
-    if (recorder === undefined) return
     const { fallback, layout, reply: { model, usage }, span: { price, seqs }, text } = made
     const input = usage === null ? null : TokenMeter.usedOf(usage.inputTokens) ?? null
     const output = usage?.outputTokens ?? null
     notes.push({ _tag: "Summarised", seqs, price, text, model, layout, fallback, input, output, commandId })
+  }
+
+  /** Notes what was billed; what is malformed is no bill. */
+  const noteBilled = (usage: TokenMeter.Usage, answered: number | undefined, beside: boolean) => {
+    const total = TokenMeter.usedOf(usage)
+    if (total === undefined) return
+    const { cacheRead = 0, cacheWrite = 0 } = usage
+    const input = Math.max(0, total - cacheRead - cacheWrite)
+    const output = TokenMeter.usedOf({ total: answered }) ?? 0
+    notes.push({ _tag: "Billed", input, cacheRead, cacheWrite, output, beside })
   }
 
   const enter = (self: Summaries.Summaries, made: Summarise.Made, commandId?: string) => {
@@ -647,6 +671,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       if (recorder === undefined) return self
       const recording = recorder
       const before = { ...state }
+      const told = figures
       const messages = state.transcript.messages.length
       const to = Recorder.mark(recording)
       return Effect.tap(self, () =>
@@ -657,6 +682,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
           state = { ...Session.fresh(kept, rules, decisions), ...rest }
           Live.inherit(state.live, live)
           Recorder.takeBack(recording, to, kept)
+          figures = told
           return Effect.fail(new CommitFailed({ event: "replace", reason: error.reason }))
         }))
     })
@@ -834,8 +860,9 @@ export const make = Effect.fnUntraced(function*<E, R>(
     request: recorded(Effect.suspend(() => build({}))),
     requestWith: (call) => recorded(Effect.suspend(() => build(call))),
     sync: (prompt, call = {}) => recorded(Effect.flatMap(reconcile(prompt), () => build(call))),
-    observe: ({ inputTokens }, request) =>
+    observe: ({ inputTokens, outputTokens }, request) =>
       recorded(Effect.sync(() => {
+        noteBilled(inputTokens, outputTokens?.total, request !== undefined && request !== last)
         if (request !== undefined && request !== last) return
         state.meter = TokenMeter.observe(state.meter, inputTokens)
         state.asked = null
@@ -922,6 +949,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       return become(Session.fresh(Transcript.make(estimator.price), rules), Summaries.initialPace)
     })),
     status,
+    figures: locked(Effect.sync(() => figures)),
     statusChanges: Stream.mapEffect(SubscriptionRef.changes(changes), () => status),
     events: Stream.fromPubSub(hub)
   }

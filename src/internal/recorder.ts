@@ -68,13 +68,14 @@ const commonLength = <A>(a: ReadonlyArray<A>, b: ReadonlyArray<A>): number => {
   return length
 }
 
-/** The events of what has changed, `notes` first; they count as known from now on. */
+/** The events of what has changed, `notes` first and `after` last; they count as known from now on. */
 const changesOf = (
   self: Recorder,
   state: Session.State,
   pace: Summaries.Pace,
   ready: Stage.Ready | null,
-  notes: ReadonlyArray<SessionLog.Event>
+  notes: ReadonlyArray<SessionLog.Event>,
+  after: ReadonlyArray<SessionLog.Event>
 ): ReadonlyArray<SessionLog.Event> => {
   const { known } = self
   const events: Array<SessionLog.Event> = []
@@ -108,6 +109,7 @@ const changesOf = (
   // The entries are those of a request, fewer of them.
   if (entries.length > 0) events.push({ _tag: "Changed", ...Object.fromEntries(entries) as Request })
   known.request = request
+  events.push(...after)
   return events
 }
 
@@ -117,11 +119,12 @@ export const record = (
   state: Session.State,
   pace: Summaries.Pace,
   ready: Stage.Ready | null,
-  notes: ReadonlyArray<SessionLog.Event>
+  notes: ReadonlyArray<SessionLog.Event>,
+  after: ReadonlyArray<SessionLog.Event>
 ): Effect.Effect<void, SessionStore.SessionStoreError> =>
   Effect.suspend(() => {
     const isBehind = self.pending.length > 1
-    const events = changesOf(self, state, pace, ready, notes)
+    const events = changesOf(self, state, pace, ready, notes, after)
     if (events.length === 0 && !isBehind) return Effect.void
     for (const event of events) self.pending.push(SessionLog.encode(event))
     const { pending } = self

@@ -53,8 +53,13 @@ const check = Effect.fnUntraced(
   function*(script: Script.Script, store: SessionStore.Service, live: Manager, at: string) {
     // What a summary beside the session came to meanwhile is written with what happens next.
     const exported = yield* live.export
+    // From the snapshot on, from the first event on, and as they are kept along the way.
+    const figures = yield* live.figures
+    assert.deepStrictEqual((yield* SessionLog.read(store)).figures, figures, at)
+    const log = yield* copied(store)
+    assert.deepStrictEqual((yield* SessionLog.read(log)).figures, figures, at)
     yield* Effect.scoped(Effect.gen(function*() {
-      const replayed = yield* open(script, yield* copied(store))
+      const replayed = yield* open(script, log)
       assert.deepStrictEqual(shown(yield* replayed.view), shown(yield* live.view), at)
       assert.deepStrictEqual(yield* replayed.export, exported, at)
       assert.deepStrictEqual(receiptsOf(yield* replayed.receipts), receiptsOf(yield* live.receipts), at)
@@ -68,6 +73,7 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
   const store = yield* SessionStore.makeMemory
   const live = yield* open(script, store)
   const seen = new Set<string>()
+  const bills: Array<{ readonly input: number; readonly output: number }> = []
   let kept: ReadonlyArray<Prompt.Message> = []
   const owned = script.owner === "manager"
   for (const [at, operation] of script.operations.entries()) {
@@ -87,6 +93,12 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
           return yield* sentBy(replayed, operation.budget)
         }))
         assert.deepStrictEqual(yield* sentBy(live, operation.budget), expected, where)
+        const { breakdown, pressure } = yield* live.figures
+        const { items, price } = yield* live.view
+        const checkpoints = items.filter(({ entry }) => entry?.origin === "library")
+        assert.strictEqual(breakdown.system + breakdown.messages + breakdown.checkpoints, price, where)
+        assert.strictEqual(breakdown.checkpoints, checkpoints.reduce((sum, item) => sum + item.price, 0), where)
+        assert.strictEqual(pressure.estimated, price + breakdown.tools, where)
         break
       }
       case "restore":
@@ -108,7 +120,20 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
     yield* check(script, store, live, where)
     if (random.chance(0.3)) {
       const total = random.below(20_000)
-      yield* random.chance(0.8) ? live.observe({ inputTokens: { total } }) : live.abandon()
+      if (random.chance(0.8)) {
+        const usage = {
+          inputTokens: { total, cacheRead: Math.floor(total / 2) },
+          outputTokens: { total: random.below(99) }
+        }
+        yield* live.observe(usage)
+        const { pressure, usage: billed } = yield* live.figures
+        assert.strictEqual(pressure.billed, total)
+        bills.push({ input: total - usage.inputTokens.cacheRead, output: usage.outputTokens.total })
+        if (script.settings["summary"] === undefined && script.seed % 2 === 1) {
+          assert.strictEqual(billed.input, bills.reduce((sum, bill) => sum + bill.input, 0))
+          assert.strictEqual(billed.output, bills.reduce((sum, bill) => sum + bill.output, 0))
+        }
+      } else yield* live.abandon()
       yield* check(script, store, live, `${where}, observed`)
     }
     if (random.chance(0.08)) {

@@ -110,7 +110,7 @@ describe("compactNow in a session with a log", () => {
       assert.strictEqual(report.commandId, "c-1")
       assert.deepStrictEqual(batches.map((batch) => batch.filter((tag) => tag !== "Changed")), [
         ["CompactionStarted"],
-        ["Summarised", "Appended", "Decided"],
+        ["Summarised", "Appended", "Decided", "Held"],
         ["CompactionEnded"]
       ])
       const events = (yield* eventsOf(store)) as ReadonlyArray<{ readonly [key: string]: Schema.Json }>
