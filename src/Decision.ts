@@ -299,6 +299,38 @@ export interface Counts {
 }
 
 /**
+ * @category models
+ * @since 0.1.0
+ */
+export const Counts = Schema.Struct({
+  removed: Schema.Int,
+  truncated: Schema.Int,
+  stubbed: Schema.Int,
+  altered: Schema.Int,
+  absorbed: Schema.Int
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export const noCounts: Counts = { removed: 0, truncated: 0, stubbed: 0, altered: 0, absorbed: 0 }
+
+/**
+ * Adds counts, `sign` times.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const addCounts = (self: Counts, other: Counts, sign: 1 | -1 = 1): Counts => ({
+  removed: self.removed + sign * other.removed,
+  truncated: self.truncated + sign * other.truncated,
+  stubbed: self.stubbed + sign * other.stubbed,
+  altered: self.altered + sign * other.altered,
+  absorbed: self.absorbed + sign * other.absorbed
+})
+
+/**
  * Counts the entries of an index. One that was altered more than once counts as what it became last.
  *
  * @category getters

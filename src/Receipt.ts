@@ -6,7 +6,7 @@
  *
  * @since 0.1.0
  */
-import type * as Decision from "./Decision.ts"
+import * as Decision from "./Decision.ts"
 import type * as Transcript from "./Transcript.ts"
 import type * as View from "./View.ts"
 
@@ -35,10 +35,14 @@ export type Receipt =
   | { readonly _tag: "Waiting"; readonly seq: number }
   | { readonly _tag: "Unknown"; readonly seq: number }
 
-/** What is asked of a view for each receipt: its entries by seq, and the decision that took each of the others. */
+/**
+ * What is asked of a view for each receipt: its entries by seq, what was decided of them, and the decision that took each of
+ * the others. An item remembers who first made it so; when it was taken back and decided again, only the decisions tell.
+ */
 interface Known {
   readonly transcript: Transcript.Transcript
   readonly items: ReadonlyMap<number, View.Item>
+  readonly altered: ReadonlyMap<number, ReadonlyArray<Decision.Alteration>>
   readonly taken: ReadonlyMap<number, Decision.Remove | Decision.Absorb>
 }
 
@@ -49,7 +53,8 @@ const knownOf = ({ decisions, items, transcript }: View.View): Known => {
       for (const seq of decision.seqs) taken.set(seq, decision)
     }
   }
-  return { transcript, items: new Map(items.map((item) => [item.seq, item])), taken }
+  const { altered } = Decision.index(decisions)
+  return { transcript, items: new Map(items.map((item) => [item.seq, item])), altered, taken }
 }
 
 /** The call group that an entry was part of when it was taken, so that what came for it later has the same receipt. */
@@ -59,12 +64,12 @@ const takenOf = ({ taken, transcript }: Known, seq: number): Decision.Remove | D
 }
 
 const receiptOf = (known: Known, seq: number): Receipt => {
-  const { items, transcript } = known
+  const { altered, items, transcript } = known
   const entry = transcript.entries[seq]
   if (entry === undefined) return { _tag: "Unknown", seq }
-  const item = items.get(seq)
-  if (item !== undefined) {
-    return item.alterations.length === 0 ? { _tag: "Kept", seq } : { _tag: "Altered", seq, decisions: item.alterations }
+  if (items.has(seq)) {
+    const decisions = altered.get(seq)
+    return decisions === undefined ? { _tag: "Kept", seq } : { _tag: "Altered", seq, decisions }
   }
   let decision = takenOf(known, seq)
   if (decision === undefined) return { _tag: entry.origin === "library" ? "Waiting" : "Dropped", seq }

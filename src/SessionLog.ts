@@ -18,6 +18,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
+import * as Abridge from "./internal/abridge.ts"
 import * as Summaries from "./internal/summaries.ts"
 import * as Projection from "./Projection.ts"
 import type * as SessionStore from "./SessionStore.ts"
@@ -25,6 +26,7 @@ import * as Stage from "./Stage.ts"
 import * as Summarizer from "./Summarizer.ts"
 import * as Tail from "./Tail.ts"
 import * as TokenMeter from "./TokenMeter.ts"
+import * as Transcript from "./Transcript.ts"
 
 /**
  * The version of the events that this library writes, and the newest that it reads.
@@ -227,6 +229,25 @@ export class SessionUnreadable extends Schema.TaggedError<SessionUnreadable>("ef
 }
 
 /**
+ * A run of messages that a snapshot left out: before which of those that it holds they stood, how many there were, and how
+ * many entries they made.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Run = Schema.Struct({ before: Schema.Natural, messages: Schema.Natural, entries: Schema.Natural })
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Run = typeof Run.Type
+
+const Abridged = Schema.NullOr(
+  Schema.Struct({ runs: Schema.Array(Run), kept: Schema.Natural, counts: Decision.Counts })
+)
+
+/**
  * What the events of a log come to. It has one writer: {@link apply} changes it in place.
  *
  * **Details**
@@ -234,6 +255,8 @@ export class SessionUnreadable extends Schema.TaggedError<SessionUnreadable>("ef
  * - `messages`, `decisions`: those that stand, oldest first. `entries`: how many entries the messages make.
  * - `events`: how many events were taken in. `isCompacting`: whether a compaction was begun, by this opening, and has not
  *   ended. `figures`: see `Projection`.
+ * - `abridged`: what a snapshot left out, since it is in no view any more: messages, and the decisions about them, which
+ *   `counts` counts; it `kept` so many messages. `null` when everything is there.
  * - The rest is what `Changed` says.
  *
  * @category models
@@ -246,6 +269,7 @@ export interface State {
   events: number
   isCompacting: boolean
   figures: Projection.Figures
+  readonly abridged: typeof Abridged.Type
   asked: typeof Asked.Type
   maximum: number | null
   maximumRoute: string
@@ -271,6 +295,7 @@ export const make = (): State => ({
   events: 0,
   isCompacting: false,
   figures: Projection.figures.initial,
+  abridged: null,
   asked: null,
   maximum: null,
   maximumRoute: "",
@@ -293,6 +318,7 @@ const faultOf = (self: State, event: Event): string | undefined => {
         ? `it is of version ${event.version}, and ${version} is the newest known here`
         : undefined
     case "Dropped":
+      if (self.abridged !== null) return "it reaches behind the snapshot"
       return event.messages > self.messages.length || event.decisions > self.decisions.length
         ? "it keeps more than there is"
         : undefined
@@ -393,6 +419,7 @@ const StateJson = Schema.toCodecJson(Schema.Struct({
   events: Schema.Natural,
   isCompacting: Schema.Boolean,
   figures: Projection.Figures,
+  abridged: Abridged,
   ...requestFields
 }))
 
@@ -449,7 +476,41 @@ export const fold = Effect.fnUntraced(function*(
 })
 
 /**
- * Reads the state of a session. A snapshot that cannot be read is left out: the log is the truth.
+ * The transcript of a state.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const transcriptOf = (
+  { abridged, messages }: State,
+  priceOf: Transcript.PriceOf
+): Transcript.Transcript => {
+  const transcript = Transcript.make(priceOf)
+  const runs = abridged?.runs ?? []
+  let next = 0
+  for (let at = 0; at <= messages.length; at++) {
+    for (; runs[next]?.before === at; next++) Transcript.skip(transcript, runs[next]!.messages, runs[next]!.entries)
+    const each = messages[at]
+    if (each !== undefined) Transcript.append(transcript, each.message, each.origin)
+  }
+  return transcript
+}
+
+/** Whether what came after a snapshot belongs to what it left out. */
+const reachesBack = (state: State): boolean => {
+  if (state.abridged === null) return false
+  const { kept } = state.abridged
+  const transcript = transcriptOf({ ...state, messages: state.messages.slice(0, kept) }, () => 0)
+  return state.messages.slice(kept).some(({ message, origin }) => {
+    if (Abridge.reachesBack(transcript, message)) return true
+    Transcript.append(transcript, message, origin)
+    return false
+  })
+}
+
+/**
+ * Reads the state of a session. A snapshot that cannot be read, or that later events reach behind, is left out: the log is
+ * the truth.
  *
  * @category running
  * @since 0.1.0
@@ -457,14 +518,38 @@ export const fold = Effect.fnUntraced(function*(
 export const read = (
   store: SessionStore.Service
 ): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
-  Effect.flatMap(store.read(), (contents) =>
-    contents.snapshot === null
-      ? fold(store.name, contents)
-      : Effect.catch(fold(store.name, contents), () =>
-        Effect.flatMap(store.read({ whole: true }), (whole) => fold(store.name, whole))))
+  Effect.flatMap(store.read(), (contents) => {
+    if (contents.snapshot === null) return fold(store.name, contents)
+    const whole = Effect.flatMap(store.read({ whole: true }), (all) => fold(store.name, all))
+    return Effect.matchEffect(fold(store.name, contents), {
+      onFailure: () => whole,
+      onSuccess: (state) => reachesBack(state) ? whole : Effect.succeed(state)
+    })
+  })
+
+/**
+ * Reads the whole state that a session had after its first `events` events, whatever a snapshot leaves out.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const readWhole = (
+  store: SessionStore.Service,
+  events: number
+): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
+  Effect.flatMap(
+    store.read({ whole: true }),
+    (contents) => fold(store.name, { ...contents, events: contents.events.slice(0, events) })
+  )
 
 /**
  * Keeps a snapshot of a session, so that the next opening reads only what comes after it.
+ *
+ * **Details**
+ *
+ * It holds what the next views and decisions follow from: what is in the view, what people said, and counts of the rest. So
+ * it is as large as a view and not as the session. Whatever asks for the rest, such as the history or a receipt, reads the
+ * log.
  *
  * @category running
  * @since 0.1.0
@@ -476,7 +561,7 @@ export const snapshot = (
     read(store),
     (state) =>
       Effect.flatMap(
-        Effect.orDie(Schema.encodeEffect(StateJson)(state)),
+        Effect.orDie(Schema.encodeEffect(StateJson)(Abridge.make(state, transcriptOf(state, () => 0)))),
         (encoded) => store.snapshot({ events: state.events, state: encoded })
       )
   )
@@ -493,6 +578,13 @@ export const fork = Effect.fnUntraced(function*(
   contents: SessionStore.Contents,
   entry: number
 ): Effect.fn.Return<ReadonlyArray<Schema.Json>, SessionUnreadable> {
+  if (contents.snapshot !== null) {
+    return yield* new SessionUnreadable({
+      path,
+      line: 0,
+      reason: "what is before its snapshot was not read (whole: true)"
+    })
+  }
   const events: Array<Event> = []
   const counts: Array<number> = []
   const { entries } = yield* fold(path, contents, (event, state) => {

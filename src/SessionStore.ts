@@ -199,7 +199,9 @@ export const makeMemory: Effect.Effect<Service> = Effect.sync(() => {
  */
 export const layerMemory: Layer.Layer<never> = Layer.effect(SessionStore, makeMemory)
 
-const Saved = Schema.fromJsonString(Schema.Struct({ events: Schema.Natural, state: Schema.Json }))
+const Saved = Schema.fromJsonString(
+  Schema.Struct({ events: Schema.Natural, batches: Schema.Natural, state: Schema.Json })
+)
 
 /**
  * Keeps a session in a `KeyValueStore`: each append under a key of its own, and under `head` how many there are, which is
@@ -237,10 +239,10 @@ export const layerKeyValueStore = (options?: {
         batches++
         count += events.length
       })
-      const readFrom = Effect.fnUntraced(function*(snapshot: Snapshot | null) {
+      const readFrom = Effect.fnUntraced(function*(saved: typeof Saved.Type | null) {
         const events: Array<Schema.Json> = []
         const lines: Array<number> = []
-        for (let batch = 0; batch < batches; batch++) {
+        for (let batch = saved?.batches ?? 0; batch < batches; batch++) {
           const text = yield* Effect.mapError(kv.get(keyOf(batch)), failed("read"))
           const found = text === undefined ? undefined : Lines.decode(new TextEncoder().encode(text.trimEnd()))
           if (found === undefined) {
@@ -250,13 +252,12 @@ export const layerKeyValueStore = (options?: {
               reason: `${keyOf(batch)} is damaged or gone`
             })
           }
-          found.events.forEach((event, at) => {
-            if (found.seq + at < (snapshot?.events ?? 0)) return
+          found.events.forEach((event) => {
             events.push(event)
             lines.push(batch + 1)
           })
         }
-        return { snapshot, events, lines }
+        return { snapshot: saved === null ? null : { events: saved.events, state: saved.state }, events, lines }
       })
       const newest = Effect.flatMap(
         Effect.mapError(kv.get("snapshot"), failed("read")),
@@ -270,7 +271,18 @@ export const layerKeyValueStore = (options?: {
         read: ({ whole = false } = {}) =>
           Semaphore.withPermit(lock, Effect.flatMap(whole ? Effect.succeed(null) : newest, readFrom)),
         flush: Effect.void,
-        snapshot: (snapshot) => Effect.mapError(kv.set("snapshot", JSON.stringify(snapshot)), failed("snapshot"))
+        snapshot: (snapshot) =>
+          Semaphore.withPermit(
+            lock,
+            Effect.suspend(() => {
+              // A state of an earlier moment has no place in the log from which to go on.
+              if (snapshot.events !== count) return Effect.void
+              return Effect.mapError(
+                kv.set("snapshot", JSON.stringify({ ...snapshot, batches } satisfies typeof Saved.Type)),
+                failed("snapshot")
+              )
+            })
+          )
       }
     })
   )
@@ -358,11 +370,12 @@ const LockFile = Schema.fromJsonString(Schema.Struct({
 type LockFile = typeof LockFile.Type
 
 const SnapshotFile = Schema.fromJsonString(Schema.Struct({
-  version: Schema.Literal(1),
+  version: Schema.Literal(2),
   events: Schema.Natural,
   lines: Schema.Natural,
   bytes: Schema.Natural,
   line: Schema.String,
+  lineBytes: Schema.Natural,
   state: Schema.Json
 }))
 
@@ -396,37 +409,72 @@ const filesOf = Effect.fnUntraced(function*(directory: string) {
     }
   })
 
-  /** The snapshot, if it agrees with the bytes of the log. */
-  const snapshotIn = Effect.fnUntraced(function*(bytes: Uint8Array) {
-    const text = yield* Effect.option(fs.readFileString(path.join(root, "snapshot.json")))
-    const found = yield* Effect.option(Schema.decodeEffect(SnapshotFile)(Option.getOrElse(text, () => "")))
-    if (Option.isNone(found)) return undefined
-    // The line before its place must be the one it was made behind: of another log it says nothing.
-    const { bytes: end, line } = found.value
-    const ends = end <= bytes.length ? new TextDecoder().decode(lineBefore(bytes, end)) : undefined
-    return ends === line ? found.value : undefined
+  /** The bytes of the log from a position on; none when it ends before that, or is not there. */
+  const bytesFrom = Effect.fnUntraced(function*(from: number) {
+    const size = Number((yield* at(log))?.size ?? 0)
+    if (size <= from) return new Uint8Array()
+    if (from === 0) return yield* fs.readFile(log)
+    return yield* Effect.scoped(Effect.gen(function*() {
+      const file = yield* fs.open(log)
+      yield* file.seek(BigInt(from), "start")
+      const parts: Array<Uint8Array> = []
+      // One read may give less than was asked for.
+      for (let left = size - from; left > 0;) {
+        const part = yield* file.readAlloc(left)
+        if (Option.isNone(part)) break
+        parts.push(part.value)
+        left -= part.value.length
+      }
+      return parts.length === 1 ? parts[0]! : joined(parts)
+    }))
   })
 
-  /** Reads the log as it is, changes nothing. */
+  /** The snapshot, with what of the log is behind it, the line before its place included; if it is of this log. */
+  const snapshotNow = Effect.gen(function*() {
+    const text = yield* Effect.option(fs.readFileString(path.join(root, "snapshot.json")))
+    const saved = yield* Effect.option(Schema.decodeEffect(SnapshotFile)(Option.getOrElse(text, () => "")))
+    if (Option.isNone(saved) || saved.value.lineBytes > saved.value.bytes) return undefined
+    const { bytes: end, line, lineBytes } = saved.value
+    const bytes = yield* bytesFrom(end - lineBytes)
+    // The line before its place must be the one it was made behind: of another log it says nothing.
+    const isOwn = lineBytes <= bytes.length && startOf(bytes.subarray(0, lineBytes)) === line
+    return isOwn ? { saved: saved.value, bytes, start: end - lineBytes } : undefined
+  })
+
+  /** Reads the log as it is, from its snapshot on or whole, and changes nothing. `start` is where its bytes begin. */
   const read = Effect.fnUntraced(function*(whole: boolean) {
-    const bytes = (yield* at(log)) === undefined ? new Uint8Array() : yield* fs.readFile(log)
-    const snapshot = whole ? undefined : yield* snapshotIn(bytes)
-    const found = Lines.read(bytes, snapshot?.bytes, snapshot?.events, snapshot?.lines)
+    const kept = whole ? undefined : yield* snapshotNow
+    const snapshot = kept?.saved
+    const bytes = kept?.bytes ?? (yield* bytesFrom(0))
+    const start = kept?.start ?? 0
+    const lineBytes = snapshot?.lineBytes ?? 0
+    const found = Lines.read(bytes, lineBytes, snapshot?.events, snapshot?.lines)
     const { fault } = found
     if (fault === "damaged" || fault === "out-of-order") {
       const reason = fault === "damaged" ? "it is damaged, and lines that are not come after it" : "it is out of order"
       return yield* new SessionCorrupt({ path: log, line: found.lines + 1, reason })
     }
-    return { snapshot, found, bytes }
+    return { snapshot, found, bytes, start }
   })
 
   return { fs, path, root, log, at, check, read, failed, refused }
 })
 
-/** The end of a line that stands before a position: enough of it to tell it from others. */
-const lineBefore = (bytes: Uint8Array, end: number): Uint8Array => {
-  const start = bytes.lastIndexOf(0x0a, end - 2) + 1
-  return bytes.subarray(start, Math.min(end, start + 80))
+/** The last line of these bytes, its break included. */
+const lastLine = (bytes: Uint8Array): Uint8Array =>
+  bytes.subarray(bytes.length < 2 ? 0 : bytes.lastIndexOf(0x0a, bytes.length - 2) + 1)
+
+/** How a line begins: its seq and its sum tell it from others. */
+const startOf = (line: Uint8Array): string => new TextDecoder().decode(line.subarray(0, 80))
+
+const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
 }
 
 /**
@@ -565,30 +613,30 @@ export const makeFile = Effect.fnUntraced(function*(
     if ((yield* at(root)) === undefined) yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
     yield* check
     yield* Effect.acquireRelease(take(), (nonce) => Effect.ignore(release(nonce)))
-    const { bytes, found } = yield* read(false)
+    const opened = yield* read(false)
+    const { bytes, found, start } = opened
     const isNew = (yield* at(log)) === undefined
     const file = yield* fs.open(log, { flag: "a", mode: 0o600 })
     // A new name outlives the machine once its directory is kept; not every system can do that.
     if (isNew && fsync !== "never") {
       yield* Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(root), (opened) => opened.sync)))
     }
-    if (found.fault === "none") return { file, repair: null }
-    const kept = path.join(root, `torn-${found.bytes}-${yield* draw}`)
+    if (found.fault === "none") return { file, opened, repair: null }
+    const kept = path.join(root, `torn-${start + found.bytes}-${yield* draw}`)
     yield* fs.writeFile(kept, bytes.subarray(found.bytes), { flag: "wx", mode: 0o600 })
-    yield* file.truncate(found.bytes)
+    yield* file.truncate(start + found.bytes)
     if (fsync !== "never") yield* file.sync
     const repair: Repair = { path: log, line: found.lines + 1, bytes: bytes.length - found.bytes, kept }
     yield* Effect.logWarning("the end of a session's log was torn and has been cut off", { ...repair })
-    return { file, repair }
+    return { file, opened, repair }
   })
 
-  const { file, repair } = yield* Effect.catchTag(opening, "PlatformError", failed("open"))
-  const opened = yield* Effect.catchTag(read(false), "PlatformError", failed("open"))
-  let length = opened.found.bytes
+  const { file, opened, repair } = yield* Effect.catchTag(opening, "PlatformError", failed("open"))
+  let length = opened.start + opened.found.bytes
   let lines = opened.found.lines
   let count = (opened.snapshot?.events ?? 0) + opened.found.events.length
   /** The last line, as a snapshot names it; and whether the file may hold more than what counts. */
-  let newest = lineBefore(opened.bytes, length)
+  let newest = lastLine(opened.bytes.subarray(0, opened.found.bytes))
   let isTorn = false
 
   /** Cuts off what an append that failed left behind. */
@@ -611,7 +659,7 @@ export const makeFile = Effect.fnUntraced(function*(
     length += bytes.length
     lines++
     count += events.length
-    newest = lineBefore(bytes, bytes.length)
+    newest = bytes
   })
 
   const alone = <A, E>(self: Effect.Effect<A, E>) => Semaphore.withPermit(mutex, Effect.uninterruptible(self))
@@ -637,8 +685,16 @@ export const makeFile = Effect.fnUntraced(function*(
       alone(Effect.suspend(() => {
         // A state of an earlier moment has no place in the log that could be checked.
         if (events !== count || isTorn) return Effect.void
-        const line = new TextDecoder().decode(newest)
-        const text = JSON.stringify({ version: 1, events, lines, bytes: length, line, state })
+        const saved: typeof SnapshotFile.Type = {
+          version: 2,
+          events,
+          lines,
+          bytes: length,
+          line: startOf(newest),
+          lineBytes: newest.length,
+          state
+        }
+        const text = JSON.stringify(saved)
         return Effect.catchTag(place("snapshot.json", text, fs.rename), "PlatformError", failed("snapshot"))
       }))
   }

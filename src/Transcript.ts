@@ -142,6 +142,8 @@ export interface Transcript {
    * provider ran without its result beside it, such a result without its call, an approval request without its call.
    */
   readonly isLoose: boolean
+  /** How many entries were left out by {@link skip}; what stands in their place belongs to no view. */
+  readonly skipped: number
 }
 
 /** The same transcript, as its one writer sees it. */
@@ -158,6 +160,7 @@ interface Writable extends Transcript {
   lastHuman: number
   lastRuntime: number
   isLoose: boolean
+  skipped: number
 }
 
 /**
@@ -180,7 +183,8 @@ export const make = (priceOf: PriceOf): Transcript => {
     lastActor: -1,
     lastHuman: -1,
     lastRuntime: -1,
-    isLoose: false
+    isLoose: false,
+    skipped: 0
   }
   return self
 }
@@ -315,6 +319,62 @@ export const take = (self: Transcript, messages: number): Transcript => {
     appendPriced(taken, self.messages[at]!, self.origins[at]!, self.entries)
   }
   return taken
+}
+
+const blank = Prompt.makeMessage("user", { content: [] })
+
+/** One for all of them: a long session must not cost by what nobody sees of it. As a checkpoint that is nowhere placed, it
+ * is in no view. */
+const blankEntry: Entry = {
+  seq: -1,
+  ordinal: -1,
+  role: "user",
+  kind: "message",
+  message: blank,
+  carrier: blank,
+  part: 0,
+  origin: "library",
+  price: 0,
+  length: 0,
+  calls: noCalls,
+  group: -1,
+  answers: undefined,
+  supersedes: -1,
+  tool: "",
+  human: false,
+  pinned: false
+}
+
+const blankItem: Item = {
+  seq: -1,
+  entry: blankEntry,
+  group: -1,
+  message: blank,
+  price: 0,
+  state: "kept",
+  alterations: unaltered
+}
+
+/**
+ * Counts messages that make some entries, none of the system, without holding them: whatever comes later has the seq it
+ * would have behind them. For entries that have left the view and that nothing in it belongs to.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const skip = (self: Transcript, messages: number, entries: number): void => {
+  // See `append`.
+  const skipping = self as Writable
+  for (let at = 0; at < messages; at++) {
+    skipping.messages.push(blank)
+    skipping.origins.push("library")
+  }
+  for (let at = 0; at < entries; at++) {
+    skipping.entries.push(blankEntry)
+    skipping.items.push(blankItem)
+  }
+  skipping.conversation += entries
+  skipping.skipped += entries
 }
 
 /** The responses of a group without those to one approval: a later one replaces them, two would run the tool twice. */

@@ -18,7 +18,6 @@ import * as Projection from "../Projection.ts"
 import * as Receipt from "../Receipt.ts"
 import * as SessionLog from "../SessionLog.ts"
 import * as SessionStore from "../SessionStore.ts"
-import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Failed from "./Failed.ts"
 import * as SessionInput from "./SessionInput.ts"
@@ -53,8 +52,7 @@ const read = Effect.fnUntraced(function*(
   const state = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
     counts.set(_tag, (counts.get(_tag) ?? 0) + 1)
   })
-  const transcript = Transcript.make((yield* Estimator.Estimator).price)
-  for (const { message, origin } of state.messages) Transcript.append(transcript, message, origin)
+  const transcript = SessionLog.transcriptOf(state, (yield* Estimator.Estimator).price)
   return { path: contents.path, torn: contents.torn, counts, state, view: View.make(transcript, state.decisions) }
 })
 

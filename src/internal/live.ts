@@ -157,6 +157,13 @@ export const update = (self: Live): Repairs => {
   return repairs
 }
 
+/** Takes the figures of a log for what a view that was not laid out yet comes to. */
+export const presume = (self: Live, price: number, system: number): void => {
+  self.priced = self.transcript.entries.length
+  self.aheadPrice = price
+  self.aheadSystem = system
+}
+
 /**
  * What the view comes to, by price in tokens: its system entries, its checkpoints, and all the rest. What came since it was
  * laid out counts as it came; where nothing was laid out yet, the view is, once.
@@ -379,6 +386,13 @@ export const send = (self: Live, sending: Sending): Change | undefined => {
     )
   return { seq: at < messages.length ? sending.seqOf(at) : -1, isSystem }
 }
+
+/** Goes on with a transcript and an index that say the same of the view, and more beside it. */
+export const over = (self: Live, transcript: Transcript.Transcript, index: Decision.Index): Live => ({
+  ...self,
+  transcript,
+  index
+})
 
 /** Takes over what was sent last, so that a view made anew is compared with it. */
 export const inherit = (self: Live, from: Live): void => {

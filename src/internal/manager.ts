@@ -45,6 +45,7 @@ import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, S
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
+import * as Abridge from "./abridge.ts"
 import * as Ingress from "./ingress.ts"
 import * as Live from "./live.ts"
 import { reasonOf } from "./reason.ts"
@@ -127,6 +128,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
   let dispatched: Dispatched | undefined
   /** What was particular to the last request: what is done between requests is done for the same model. */
   let latest: Call = {}
+  /** How often another session was put in the place of this one. */
+  let epoch = 0
   let isCompacting = false
   let isClosed = false
   let recorder: Recorder.Recorder | undefined
@@ -233,10 +236,32 @@ export const make = Effect.fnUntraced(function*<E, R>(
   const spill = (decisions: ReadonlyArray<Decision.Decision>, tell: typeof publish) =>
     Spills.write(spills, store, Spills.add(spills, store, state.transcript, state.index, decisions), tell)
 
+  /**
+   * Reads what a snapshot left out, for whatever asks about more than the next view. The log that was opened was whole: that
+   * it cannot be read any more is nobody's outcome to handle.
+   */
+  const whole = Effect.suspend((): Effect.Effect<void> => {
+    if (opened === undefined || state.transcript.skipped === 0) return Effect.void
+    const { abridged, decisions: first, events, messages } = opened.state
+    const known = (abridged?.runs ?? []).reduce((sum, run) => sum + run.messages, messages.length)
+    return Effect.map(Effect.orDie(SessionLog.readWhole(opened.store, events)), (read) => {
+      const transcript = SessionLog.transcriptOf(read, estimator.price)
+      for (let at = known; at < state.transcript.messages.length; at++) {
+        Transcript.append(transcript, state.transcript.messages[at]!, state.transcript.origins[at]!)
+      }
+      const decisions = [...read.decisions, ...state.decisions.slice(first.length)]
+      const index = Decision.index(decisions)
+      const live = Live.over(state.live, transcript, index)
+      state = { ...state, transcript, decisions, index, live, gone: Decision.noCounts }
+      if (recorder !== undefined) Recorder.over(recorder, state)
+    })
+  })
+
   /** Takes in messages. Whatever is to be told or written comes after the last: an interruption leaves none of them out. */
   const take = Effect.fnUntraced(function*(messages: ReadonlyArray<Prompt.Message>) {
     const capped: Array<Ingress.Capped> = []
     for (const message of messages) {
+      if (Abridge.reachesBack(state.transcript, message)) yield* whole
       const from = state.transcript.entries.length
       Transcript.append(state.transcript, message)
       capped.push(...capFrom(from))
@@ -390,7 +415,15 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   /** Takes back what a request left behind that came to nothing. */
   const takeBack = () => {
-    if (dispatched === undefined || dispatched.isAbandoned) return
+    if (dispatched === undefined) {
+      // It was sent in another process.
+      if (state.unsent !== null) {
+        state.tail = state.unsent.tail
+        state.sent = state.unsent.sent
+      }
+      return
+    }
+    if (dispatched.isAbandoned) return
     dispatched = { ...dispatched, isAbandoned: true }
     state.tail = dispatched.before.tail
     state.sent = dispatched.before.sent
@@ -483,7 +516,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
         isBoundary,
         level: state.memory.level,
         generation: state.memory.generation,
-        counts: () => Decision.counts(state.index),
+        counts: () => Session.countsOf(state),
         isPaused: sending.isPaused,
         ...Live.lastHumanOf(live)
       })
@@ -548,6 +581,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
   /** Puts another session in the place of this one; what was being summarised is about a transcript that is no more. */
   const become = Effect.fnUntraced(function*(next: Session.State, pace: Summaries.Pace) {
     state = next
+    epoch++
     returned = undefined
     dispatched = undefined
     if (summaries !== undefined) yield* Summaries.clear(summaries, pace)
@@ -576,6 +610,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   /** Drops the message of an entry and all that came after it. */
   const rewind = Effect.fnUntraced(function*(entry: number) {
+    yield* whole
     let entries = 0
     let at = 0
     for (const message of state.transcript.messages) {
@@ -588,6 +623,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   /** Takes in a caller's prompt: finds the first message that is not the one seen before, and appends from there. */
   const reconcile = Effect.fnUntraced(function*(prompt: Prompt.Prompt) {
+    yield* whole
     const { messages, origins } = state.transcript
     const incoming = prompt.content
     let known = 0
@@ -635,13 +671,18 @@ export const make = Effect.fnUntraced(function*<E, R>(
   /** What compacting by hand is going to do: climb the ladder, or absorb what is summarised meanwhile. */
   type Intent =
     | { readonly _tag: "ladder"; readonly given: Stage.Pass; readonly after: Stage.Pass }
-    | { readonly _tag: "summary"; readonly self: Summaries.Summaries; readonly plan: Summarise.Plan }
+    | {
+      readonly _tag: "summary"
+      readonly self: Summaries.Summaries
+      readonly plan: Summarise.Plan
+      readonly since: number
+    }
 
   const intentOf = Effect.fnUntraced(function*(manual: ManualOptions): Effect.fn.Return<Intent | undefined> {
     const given = yield* manualPass
     if (summaries !== undefined) {
       const plan = planOf(given.view, given, spanOfAll(summaries, 0), null, manual.focus)
-      return plan === undefined ? undefined : { _tag: "summary", self: summaries, plan }
+      return plan === undefined ? undefined : { _tag: "summary", self: summaries, plan, since: epoch }
     }
     const pruned = yield* Rung.stage(Rung.pruneToolResults())(given)
     const after = yield* Ladder.climb(Ladder.progressive, pruned, { target: given.sizes.target })
@@ -649,13 +690,13 @@ export const make = Effect.fnUntraced(function*<E, R>(
   })
 
   const absorbNow = Effect.fnUntraced(function*(
-    { plan, self }: Extract<Intent, { readonly _tag: "summary" }>,
+    { self, since }: Extract<Intent, { readonly _tag: "summary" }>,
     made: Summarise.Made,
     manual: ManualOptions
   ) {
     const given = yield* manualPass
     // Of another transcript, after a reset, the same seqs are other entries.
-    if (plan.view.transcript !== state.transcript || !Checkpoint.holds(given.view, made.span.seqs)) {
+    if (since !== epoch || !Checkpoint.holds(given.view, made.span.seqs)) {
       return yield* new SurfaceChanged({ entries: made.span.seqs.length })
     }
     const ready = enter(self, made, manual.commandId)
@@ -769,6 +810,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
   const begin = Effect.fnUntraced(function*(manual: ManualOptions) {
     if (isClosed) return yield* new CompactionCancelled()
     if (isCompacting || summaries?.isRunning === true || isOpen()) return yield* new CompactionBusy()
+    yield* whole
     const intent = yield* intentOf(manual)
     if (intent === undefined) return undefined
     notes.push({ _tag: "CompactionStarted", commandId: manual.commandId ?? null })
@@ -814,6 +856,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
     return ended._tag === "done" ? ended.result : Option.none()
   })
 
+  const viewNow = Effect.map(whole, () => View.make(state.transcript, state.decisions))
+
   const compacting = yield* Semaphore.make(1)
 
   /** Closing refuses new calls, ends the writing of a summary, and waits for the call that is running, to its flush. */
@@ -827,7 +871,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   const status = locked(Effect.sync((): Status => ({
     entries: state.transcript.entries.length,
-    counts: Decision.counts(state.index),
+    counts: Session.countsOf(state),
     level: state.memory.level,
     generation: state.memory.generation,
     streak: state.memory.streak,
@@ -842,11 +886,14 @@ export const make = Effect.fnUntraced(function*<E, R>(
   })))
 
   if (opened !== undefined) {
-    const { decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, sent, tail, unsent } = opened.state
-    const transcript = Transcript.make(estimator.price)
-    for (const { message, origin } of messages) Transcript.append(transcript, message, origin)
+    const { abridged, asked, decisions, maximum, maximumRoute, memory, meter, pace, ready, sent, tail, unsent } =
+      opened.state
+    const transcript = SessionLog.transcriptOf(opened.state, estimator.price)
     const next = Session.fresh(transcript, rules, [...decisions], memory, meter, tail)
-    yield* become({ ...next, asked: opened.state.asked, maximum, maximumRoute, sent, unsent }, pace)
+    const gone = abridged?.counts ?? Decision.noCounts
+    yield* become({ ...next, asked, maximum, maximumRoute, sent, unsent, gone }, pace)
+    const { checkpoints, messages, system } = figures.breakdown
+    Live.presume(state.live, messages + checkpoints, system)
     if (summaries !== undefined) summaries.ready = ready ?? undefined
     recorder = Recorder.make(opened.store, state, pace, ready)
     Spills.add(spills, store, transcript, state.index, state.decisions)
@@ -890,11 +937,11 @@ export const make = Effect.fnUntraced(function*<E, R>(
       summaries.refire = { ...summaries.refire, failures: 0, isOpen: false }
       return changed
     })),
-    history: locked(Effect.sync(() => Prompt.fromMessages(Session.historyOf(state.transcript)))),
-    view: locked(Effect.sync(() => View.make(state.transcript, state.decisions))),
-    explain: (seq) => locked(Effect.sync(() => Receipt.of(View.make(state.transcript, state.decisions), seq))),
-    receipts: locked(Effect.sync(() => Receipt.all(View.make(state.transcript, state.decisions)))),
-    export: recorded(Effect.suspend(() => {
+    history: locked(Effect.map(whole, () => Prompt.fromMessages(Session.historyOf(state.transcript)))),
+    view: locked(viewNow),
+    explain: (seq) => locked(Effect.map(viewNow, (view) => Receipt.of(view, seq))),
+    receipts: locked(Effect.map(viewNow, Receipt.all)),
+    export: recorded(Effect.flatMap(whole, () => {
       if (summaries?.made !== undefined) {
         const { length } = state.transcript.entries
         land(summaries)
@@ -929,6 +976,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       recorded(
         Effect.flatMap(Schema.decodeEffect(Saved)(saved, { errors: "all" }), (decoded) =>
           Effect.gen(function*() {
+            yield* whole
             const transcript = Transcript.make(estimator.price)
             for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
             const { asked, decisions, maximum, maximumRoute, memory, meter, tail } = decoded

@@ -58,6 +58,12 @@ export const make = (
   }
 })
 
+/** Takes a transcript and decisions for those that are known, when they say the same and more beside it. */
+export const over = (self: Recorder, { decisions, transcript }: Session.State): void => {
+  self.known.transcript = transcript
+  self.known.decisions = decisions
+}
+
 /** Records that are made anew each time are the same when they say the same. */
 const isOther = (before: unknown, now: unknown): boolean =>
   before !== now && JSON.stringify(before) !== JSON.stringify(now)

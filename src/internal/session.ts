@@ -25,6 +25,8 @@ export interface State {
   transcript: Transcript.Transcript
   decisions: ReadonlyArray<Decision.Decision>
   index: Decision.Index
+  /** What was decided about entries that a snapshot left out. */
+  gone: Decision.Counts
   live: Live.Live
   memory: Stage.PassMemory
   meter: TokenMeter.State
@@ -58,6 +60,7 @@ export const fresh = (
     transcript,
     decisions,
     index,
+    gone: Decision.noCounts,
     live: Live.make(transcript, rules, index),
     memory,
     meter,
@@ -74,6 +77,9 @@ export const fresh = (
     lastInfeasible: null
   }
 }
+
+/** What was decided in the session. */
+export const countsOf = ({ gone, index }: State): Decision.Counts => Decision.addCounts(Decision.counts(index), gone)
 
 /** The view of a request, whose items nobody needs below the trigger: they are laid out when they are first read. */
 export const lazyView = (state: State, price: number): View.View => {
@@ -101,7 +107,7 @@ export const messagesOf = (
 
 /** What a boundary did, for the event and the next status. */
 const compacted = (state: State, before: View.View, after: Stage.Pass): typeof CompactionEvent.Compacted.Type => {
-  const session = Decision.counts(state.index)
+  const session = countsOf(state)
   // Of this pass, and not what the session's counts moved by: an entry that was truncated before may be removed now.
   const own = Decision.counts(Decision.index(after.view.decisions.slice(before.decisions.length)))
   return {

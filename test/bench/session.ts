@@ -46,29 +46,59 @@ const appends = Effect.gen(function*() {
   }
 })
 
-const settings = { window: 100_000_000 }
+const settings = { window: 200_000 }
+
+/** A turn of an agent: what a person says now and then, a call, and its result. */
+const turn = (at: number): ReadonlyArray<Prompt.Message> => [
+  ...(at % 50 === 0 ? [message(at)] : []),
+  Prompt.makeMessage("assistant", {
+    content: [
+      Prompt.makePart("text", { text: `I am going to look at file ${at}.` }),
+      Prompt.makePart("tool-call", {
+        id: `call_${at}`,
+        name: "read",
+        params: { path: `src/${at}.ts` },
+        providerExecuted: false
+      })
+    ]
+  }),
+  Prompt.makeMessage("tool", {
+    content: [Prompt.makePart("tool-result", {
+      id: `call_${at}`,
+      name: "read",
+      isFailure: false,
+      result: `${at}: ${"a line of text ".repeat(80)}`,
+      providerExecuted: false
+    })]
+  })
+]
 
 const opening = Effect.gen(function*() {
-  for (const turns of [1_000, 10_000]) {
+  for (const turns of [1_000, 10_000, 40_000]) {
     const directory = path.join(folder, `opening-${turns}`)
     const visit = <A>(use: (store: SessionStore.Service) => Effect.Effect<A, unknown>) =>
       Effect.scoped(Effect.flatMap(SessionStore.makeFile(directory, { fsync: "never" }), use))
     const open = (store: SessionStore.Service) =>
       ContextManager.open({ settings }).pipe(Effect.provideService(SessionStore.SessionStore, store))
-    yield* visit((store) =>
-      Effect.scoped(Effect.gen(function*() {
-        const manager = yield* open(store)
+    const goOn = (manager: ContextManager.ContextManager<ContextManager.PassError>, from: number, to: number) =>
+      Effect.gen(function*() {
         const rounds: Array<number> = []
-        for (let at = 0; at < turns; at++) {
+        for (let at = from; at < to; at++) {
           const start = performance.now()
-          yield* manager.append(Prompt.fromMessages([message(at)]))
-          yield* manager.request
-          yield* manager.observe({ inputTokens: { total: 100 * at + 100 } })
+          yield* manager.append(Prompt.fromMessages(turn(at)))
+          const { count } = yield* manager.request
+          yield* manager.observe({ inputTokens: { total: count.tokens } })
           rounds.push(since(start))
         }
+        return rounds
+      })
+    yield* visit((store) =>
+      Effect.scoped(Effect.gen(function*() {
+        const rounds = yield* goOn(yield* open(store), 0, turns)
         const { events } = yield* store.read({ whole: true })
+        const { size } = fs.statSync(path.join(directory, "log.jsonl"))
         console.log(
-          `${turns} turns, ${events.length} events: ${
+          `${turns} turns, ${events.length} events, ${(size / 2 ** 20).toFixed(0)} MB: ${
             (1_000 * median(rounds.slice(-200))).toFixed(0)
           } µs a turn at the end`
         )
@@ -76,16 +106,19 @@ const opening = Effect.gen(function*() {
     )
     const timed = Effect.fnUntraced(function*(what: string) {
       const rounds: Array<number> = []
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 5; round++) {
         const start = performance.now()
-        yield* visit((store) => Effect.scoped(Effect.flatMap(open(store), (manager) => manager.status)))
+        yield* visit((store) => Effect.scoped(Effect.flatMap(open(store), (manager) => manager.request)))
         rounds.push(since(start))
       }
-      console.log(`open after ${turns} turns, ${what}: ${median(rounds).toFixed(0)} ms`)
+      console.log(`open and request after ${turns} turns, ${what}: ${median(rounds).toFixed(0)} ms`)
     })
     yield* timed("no snapshot")
     yield* visit(SessionLog.snapshot)
-    yield* timed("with a snapshot")
+    const { size } = fs.statSync(path.join(directory, "snapshot.json"))
+    yield* timed(`with a snapshot (${(size / 2 ** 10).toFixed(0)} KB)`)
+    yield* visit((store) => Effect.scoped(Effect.flatMap(open(store), (manager) => goOn(manager, turns, turns + 200))))
+    yield* timed("200 turns after the snapshot")
   }
 })
 

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
-import type * as Receipt from "effect-compaction/Receipt"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
@@ -45,10 +44,6 @@ const sentBy = (manager: Manager, budget: number | undefined) =>
     (result) => result._tag === "Success" ? result.success.prompt.content.map(Trace.written) : result.failure._tag
   )
 
-/** What was taken back and decided again later is shown as it was first decided: the same but for when. */
-const receiptsOf = (receipts: ReadonlyArray<Receipt.Receipt>): unknown =>
-  JSON.parse(JSON.stringify(receipts, (key, value: unknown) => key === "at" ? undefined : value))
-
 const check = Effect.fnUntraced(
   function*(script: Script.Script, store: SessionStore.Service, live: Manager, at: string) {
     // What a summary beside the session came to meanwhile is written with what happens next.
@@ -62,7 +57,7 @@ const check = Effect.fnUntraced(
       const replayed = yield* open(script, log)
       assert.deepStrictEqual(shown(yield* replayed.view), shown(yield* live.view), at)
       assert.deepStrictEqual(yield* replayed.export, exported, at)
-      assert.deepStrictEqual(receiptsOf(yield* replayed.receipts), receiptsOf(yield* live.receipts), at)
+      assert.deepStrictEqual(yield* replayed.receipts, yield* live.receipts, at)
     }))
   }
 )

@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as PlatformError from "effect/PlatformError"
 import * as fs from "node:fs"
@@ -207,6 +208,84 @@ describe("a session in files", () => {
       fs.writeFileSync(path.join(directory, "snapshot.json"), snapshot)
       const store = yield* openFile(directory)
       assert.deepStrictEqual(yield* store.read(), { snapshot: null, events: [7, 8, 9], lines: [1, 2, 3] })
+    }))
+
+  it.effect("what a snapshot stands for is not read", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      const long = Array.from({ length: 1_000 }, () => "a line of text")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = yield* openFile(directory)
+        for (let at = 0; at < 20; at++) yield* store.append([...long, at])
+        yield* store.snapshot({ events: 20 * 1_001, state: "old" })
+        yield* store.append([7])
+      }))
+      const read = { bytes: 0 }
+      const counted = Layer.effect(
+        FileSystem.FileSystem,
+        Effect.map(FileSystem.FileSystem, (real): FileSystem.FileSystem => ({
+          ...real,
+          readFile: (file) => Effect.tap(real.readFile(file), (bytes) => Effect.sync(() => read.bytes += bytes.length)),
+          open: (file, options) =>
+            Effect.map(real.open(file, options), (opened): FileSystem.File => ({
+              [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+              stat: opened.stat,
+              seek: (offset, from) => opened.seek(offset, from),
+              sync: opened.sync,
+              read: (buffer, at) => opened.read(buffer, at),
+              readAlloc: (size, at) =>
+                Effect.tap(opened.readAlloc(size, at), (part) =>
+                  Effect.sync(() =>
+                    read.bytes += Option.match(part, { onNone: () => 0, onSome: (each) => each.length })
+                  )),
+              truncate: (length) => opened.truncate(length),
+              write: (buffer) => opened.write(buffer),
+              writeAll: (buffer) => opened.writeAll(buffer)
+            }))
+        }))
+      ).pipe(Layer.provideMerge(NodeServices.layer))
+      const { size } = fs.statSync(logOf(directory))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = yield* SessionStore.makeFile(directory)
+        const { events, lines, snapshot } = yield* store.read()
+        assert.deepStrictEqual({ events, lines, snapshot }, {
+          events: [7],
+          lines: [21],
+          snapshot: { events: 20 * 1_001, state: "old" }
+        })
+        yield* store.append([8])
+        assert.deepStrictEqual((yield* store.read({ whole: true })).events.slice(-3), [19, 7, 8])
+      })).pipe(Effect.provide(counted))
+      // The line before the snapshot's place, and what is behind it, at the opening and at the first read; then all of it.
+      assert.isBelow(read.bytes, size + 2.5 * size / 20)
+    }))
+
+  it.effect("a log that was torn anywhere behind its snapshot, or before it, is what came whole", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = yield* openFile(directory)
+        for (const at of [1, 2, 3]) yield* store.append([at])
+        yield* store.snapshot({ events: 3, state: 6 })
+        for (const at of [4, 5]) yield* store.append([at])
+      }))
+      const bytes = fs.readFileSync(logOf(directory))
+      for (let length = bytes.length; length >= 0; length--) {
+        fs.writeFileSync(logOf(directory), bytes.subarray(0, length))
+        const whole = bytes.subarray(0, length).toString().split("\n").length - 1
+        yield* Effect.scoped(Effect.gen(function*() {
+          const store = yield* openFile(directory, { fsync: "never" })
+          const kept = [1, 2, 3, 4, 5].slice(0, whole)
+          assert.deepStrictEqual((yield* store.read({ whole: true })).events, kept, `cut to ${length}`)
+          const { events, snapshot } = yield* store.read()
+          assert.deepStrictEqual(events, whole < 3 ? kept : kept.slice(3), `cut to ${length}`)
+          assert.deepStrictEqual(snapshot, whole < 3 ? null : { events: 3, state: 6 })
+          const end = bytes.subarray(0, length).lastIndexOf(10) + 1
+          assert.strictEqual(store.repair?.bytes, end === length ? undefined : length - end)
+          yield* store.append([9])
+          assert.deepStrictEqual((yield* store.read({ whole: true })).events, [...kept, 9])
+        }))
+      }
     }))
 })
 
