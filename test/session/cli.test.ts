@@ -21,18 +21,20 @@ afterAll(() => program.remove())
 
 const run = (...args: ReadonlyArray<string>) => Effect.promise(() => program.run(["session", ...args]))
 
-const opened = <A>(use: (manager: Scenario.Manager) => Effect.Effect<A, unknown>) =>
+const opened = <A>(
+  use: (manager: Scenario.Manager, store: SessionStore.Service) => Effect.Effect<A, unknown>
+) =>
   Effect.scoped(Effect.gen(function*() {
     const store = yield* SessionStore.makeFile(directory, { fsync: "never" })
-    return yield* use(yield* Scenario.open(store))
+    return yield* use(yield* Scenario.open(store), store)
   })).pipe(Effect.provide(NodeServices.layer))
 
 describe("the command session", () => {
   it.live("tells what a log says, and a session goes on from what it exports", () =>
     Effect.gen(function*() {
-      const before = yield* opened((manager) =>
+      const before = yield* opened((manager, store) =>
         Effect.gen(function*() {
-          for (let at = 0; at < 40; at++) yield* Scenario.step(manager, 3, at)
+          for (let at = 0; at < 40; at++) yield* Scenario.step(manager, store, 3, at)
           return { status: yield* manager.status, receipts: yield* manager.receipts, state: yield* manager.export }
         })
       )

@@ -194,7 +194,7 @@ describe("a session that stops after a call of the file system", () => {
                 const store = yield* SessionStore.makeFile(directory)
                 const manager = yield* Scenario.open(store)
                 for (let at = 0; at < length; at++) {
-                  yield* Scenario.step(manager, 7, at)
+                  yield* Scenario.step(manager, store, 7, at)
                   acknowledged = at + 1
                 }
               }).pipe(Scope.provide(scope), Effect.provide(layer), as(1))
@@ -208,7 +208,7 @@ describe("a session that stops after a call of the file system", () => {
               assert.deepStrictEqual(wrong, [], `stopped after call ${stop}, ${acknowledged} operations`)
               // And it goes on, in another process.
               const manager = yield* Scenario.open(store)
-              for (let at = next; at < Math.min(length, next + 4); at++) yield* Scenario.step(manager, 7, at)
+              for (let at = next; at < Math.min(length, next + 4); at++) yield* Scenario.step(manager, store, 7, at)
               const events = Scenario.essence((yield* store.read({ whole: true })).events)
               assert.deepStrictEqual(events, expected.events.slice(0, events.length))
             })).pipe(as(2))
@@ -231,8 +231,9 @@ describe("a log that lost its end", () => {
         const directory = path.join(places, "cut")
         const expected = yield* Effect.scoped(Scenario.uninterrupted(5))
         yield* Effect.scoped(Effect.gen(function*() {
-          const manager = yield* Scenario.open(yield* openFile(directory))
-          for (let at = 0; at < Scenario.length; at++) yield* Scenario.step(manager, 5, at)
+          const store = yield* openFile(directory)
+          const manager = yield* Scenario.open(store)
+          for (let at = 0; at < Scenario.length; at++) yield* Scenario.step(manager, store, 5, at)
         }))
         const log = path.join(directory, "log.jsonl")
         const bytes = fs.readFileSync(log)

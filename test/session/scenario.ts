@@ -1,4 +1,5 @@
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
@@ -47,8 +48,14 @@ const turn = (random: Random.Random, at: number): Prompt.Prompt => {
 }
 
 /** One operation of the session of a seed: each is told by its number alone, so that any process can go on. */
-export const step = Effect.fnUntraced(function*(manager: Manager, seed: number, at: number) {
+export const step = Effect.fnUntraced(function*(
+  manager: Manager,
+  store: SessionStore.Service,
+  seed: number,
+  at: number
+) {
   const random = Random.make(seed * 1_000 + at)
+  if (at % 12 === 3) return yield* SessionLog.snapshot(store)
   if (at % 12 === 0 && at > 0) return yield* Effect.asVoid(manager.compactNow({ commandId: `c${at}` }))
   if (at % 3 === 0) return yield* manager.append(turn(random, at))
   if (at % 3 === 1) return yield* Effect.asVoid(manager.request)
@@ -80,7 +87,7 @@ export const uninterrupted = Effect.fnUntraced(function*(seed: number) {
   const counts: Array<number> = []
   const views = new Map([[0, yield* shown(manager)]])
   for (let at = 0; at < length; at++) {
-    yield* step(manager, seed, at)
+    yield* step(manager, store, seed, at)
     const { length: count } = yield* read
     counts.push(count)
     views.set(count, yield* shown(manager))

@@ -12,7 +12,7 @@ const program = Effect.gen(function*() {
   const manager = yield* Scenario.open(store)
   fs.writeSync(1, "open\n")
   for (let at = Number(from); at < Scenario.length; at++) {
-    yield* Scenario.step(manager, Number(seed), at)
+    yield* Scenario.step(manager, store, Number(seed), at)
     fs.writeSync(1, `${at}\n`)
   }
 })
