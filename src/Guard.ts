@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
 import type * as Settings from "./Settings.ts"
-import type * as Stage from "./Stage.ts"
+import * as Stage from "./Stage.ts"
 
 /**
  * Fails when the clear floor has refused `streak` passes in a row: compaction is asked for again and again and never
@@ -81,6 +81,17 @@ const unsatisfied = (
 }
 
 /**
+ * Whether a refusal of this pass repeats the one before: same budget, and a view that has not grown to where a pass to the
+ * same aim must free enough. Over the budget there is no room to wait in, so each refusal counts. The streak is what a
+ * rewind, a reset and a restore clear; without one there is nothing to repeat.
+ */
+const saysNothingNew = (pass: Stage.Pass): boolean => {
+  const { skipped, streak } = pass.memory
+  return streak > 0 && skipped !== null && skipped.limit === pass.budget.limit
+    && pass.view.price * pass.scale < skipped.until && Stage.pressureOf(pass) <= pass.sizes.limit
+}
+
+/**
  * The worth-the-rebuild predicate: refuses a pass that frees less than `clearAtLeast`.
  *
  * **Details**
@@ -89,6 +100,11 @@ const unsatisfied = (
  * what this pass frees, not the distance from the whole history. A refusal takes the pass back, publishes
  * `CompactionSkipped` and counts; with `maxConsecutiveSkips` refusals in a row it fails. An infeasible pass is not judged.
  * Over the budget, `clearFloorWhenOverBudget: "override"` lets a pass through that comes down to it.
+ *
+ * A pass that was refused is tried again at the next request, and mostly frees as much again and what has come since. With
+ * `countSkips: "whenGrown"` the first refusal counts and is published, and then one of a view that stands so far above the
+ * aim of the first that it had to free enough, or that occupies more than the budget. The others are taken back in silence:
+ * the setting changes no view.
  *
  * The parameter has the name and the meaning of the one in Anthropic's context editing.
  *
@@ -102,13 +118,14 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   const baseline = before.view.price
   // In the provider's tokens, as what is required; the scale is 1 unless the amount is sized in them.
   const freed = Math.floor((baseline - after.view.price) * before.scale)
-  if (freed >= required) return { ...after, memory: { ...after.memory, streak: 0 } }
+  if (freed >= required) return { ...after, memory: { ...after.memory, streak: 0, skipped: null } }
   if (
     settings.clearFloorWhenOverBudget === "override" && baseline > before.sizes.limit &&
     after.view.price <= before.sizes.limit
   ) {
-    return { ...after, memory: { ...after.memory, streak: 0, overrides: after.memory.overrides + 1 } }
+    return { ...after, memory: { ...after.memory, streak: 0, skipped: null, overrides: after.memory.overrides + 1 } }
   }
+  if (settings.countSkips === "whenGrown" && saysNothingNew(before)) return before
   const streak = before.memory.streak + 1
   const event: typeof CompactionEvent.CompactionSkipped.Type = {
     _tag: "CompactionSkipped",
@@ -123,7 +140,10 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   }
   yield* CompactionEvent.publish(event)
   if (streak >= Math.max(1, settings.maxConsecutiveSkips)) return yield* unsatisfied(event, before)
-  return { ...before, memory: { ...before.memory, streak } }
+  // A pass that comes down to the same aim from here on must free what is required.
+  const aim = Math.max(after.report.target ?? 0, after.view.price)
+  const until = Math.ceil(aim * before.scale) + required
+  return { ...before, memory: { ...before.memory, streak, skipped: { limit: budget.limit, until } } }
 })
 
 /**

@@ -26,7 +26,9 @@ import * as View from "./View.ts"
  * **Details**
  *
  * - `level`: the highest rung that a committed pass reached. `generation`: how many passes were committed.
- * - `streak`: refusals of the clear floor in a row. `overrides`: passes committed against it.
+ * - `streak`: refusals of the clear floor in a row. `overrides`: passes committed against it. `skipped`: under which limit
+ *   the last of the streak was, and from which size of the view on a pass to the same aim must free enough; both in the
+ *   provider's tokens.
  * - `holders`: the seqs of the last infeasible request, in order; `null` when the last request was feasible.
  * - `refusals`: passes that the provenance gate refused. `estimateOverrides`, `rejectedOverrides`: passes it let through
  *   all the same, at the whole budget, because no usage had ever come, or because the usage was below its own price.
@@ -41,6 +43,7 @@ export const PassMemory = Schema.Struct({
   level: Schema.Natural,
   generation: Schema.Natural,
   streak: Schema.Natural,
+  skipped: Schema.NullOr(Schema.Struct({ limit: Schema.Int, until: Schema.Natural })),
   overrides: Schema.Natural,
   holders: Schema.NullOr(Schema.Array(Schema.Natural)),
   refusals: Schema.Natural,
@@ -67,6 +70,7 @@ export const noMemory: PassMemory = {
   level: 0,
   generation: 0,
   streak: 0,
+  skipped: null,
   overrides: 0,
   holders: null,
   refusals: 0,

@@ -41,6 +41,7 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   [{ clearAtLeast: -1 }, "clearAtLeast", "write null to turn it off, a ratio below 1, or a number of tokens"],
   [{ clearAtLeast: "20k" }, "clearAtLeast", "write a number or null"],
   [{ maxConsecutiveSkips: "3" }, "maxConsecutiveSkips", "write a number"],
+  [{ countSkips: "never" }, "countSkips", "write \"every\" or \"whenGrown\""],
   [{ clearFloorWhenOverBudget: "ignore" }, "clearFloorWhenOverBudget", "write \"refuse\" or \"override\""],
   [{ whenInfeasible: "throw" }, "whenInfeasible", "write \"send\" or \"fail\""],
   [{ meter: "guess" }, "meter", "write \"estimate\", \"actual\", \"hybrid\" or \"calibrated\""],

@@ -109,6 +109,11 @@ export const flags = {
     "COUNT",
     `How many refusals by clear-at-least in a row become an error (default ${defaults.maxConsecutiveSkips})`
   ),
+  countSkips: plain(
+    Flag.Literals("count-skips", ["every", "whenGrown"]),
+    "Count every refusal, or only once the view has grown so far that the pass had to free enough "
+      + `(default ${defaults.countSkips})`
+  ),
   clearFloorWhenOverBudget: plain(
     Flag.Literals("clear-floor-when-over-budget", ["refuse", "override"]),
     "Whether clear-at-least also refuses a pass that brings a view over the budget back under it "

@@ -40,6 +40,7 @@ describe("SettingsFlags", () => {
     [["--exempt-tool", "Read", "--exempt-tool", "Bash"], { exemptTools: ["Read", "Bash"] }],
     [["--clear-at-least", "20000"], { clearAtLeast: 20_000 }],
     [["--max-consecutive-skips", "5"], { maxConsecutiveSkips: 5 }],
+    [["--count-skips", "whenGrown"], { countSkips: "whenGrown" }],
     [["--clear-floor-when-over-budget", "override"], { clearFloorWhenOverBudget: "override" }],
     [["--when-infeasible", "fail"], { whenInfeasible: "fail" }],
     [["--meter", "hybrid"], { meter: "hybrid" }],

@@ -325,7 +325,9 @@ export const settings = (random: Random.Random, size = 1_000): Settings.Input =>
       { meter: "hybrid", provenanceGate: false },
       { meter: "actual", provenanceGate: true },
       { meter: "calibrated" }
-    ])
+    ]),
+    // Of numbers of its own, so that the sessions found once stay what they are.
+    countSkips: Random.make(size).chance(0.3) ? "whenGrown" : undefined
   }
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
 }

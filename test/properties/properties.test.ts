@@ -61,6 +61,59 @@ describe("promises, over random sessions", () => {
     }), minutes)
 })
 
+/** What the requests of a session sent and decided, and what each of them published of the clear floor. */
+const floored = (seed: number, countSkips: "every" | "whenGrown") =>
+  Effect.gen(function*() {
+    const script = Script.make(seed)
+    const settings: Settings.Input = {
+      ...script.settings,
+      // A pass begins far below the budget and frees a little, sometimes enough.
+      compactThreshold: 0.4,
+      targetUsage: 0.3,
+      clearAtLeast: 0.15,
+      // The error ends a request; it is the one thing that counting may change.
+      maxConsecutiveSkips: Number.MAX_SAFE_INTEGER,
+      countSkips
+    }
+    const { steps } = yield* Effect.scoped(Trace.run({ ...script, settings }))
+    return steps.flatMap(({ outcome }) => {
+      if (outcome === undefined) return []
+      const { after, result, statusAfter } = outcome
+      const sent = result._tag === "Failure"
+        ? result.failure._tag
+        : [Trace.bytesOf(result.success.prompt.content), result.success.prefixChanged, result.success.generation]
+      const events = result._tag === "Failure" ? [] : result.success.events
+      return [{
+        seen: JSON.stringify([sent, after.decisions, after.price, statusAfter.counts, statusAfter.overrides]),
+        skips: events.filter(({ _tag }) => _tag === "CompactionSkipped").length,
+        streak: statusAfter.streak
+      }]
+    })
+  })
+
+describe("which refusals of the clear floor count", () => {
+  it.effect(
+    "changes no prompt and no decision of a random session, only how many there are",
+    () =>
+      Effect.gen(function*() {
+        let quieter = 0
+        for (let seed = 1; seed <= 500; seed++) {
+          const every = yield* floored(seed, "every")
+          const grown = yield* floored(seed, "whenGrown")
+          assert.deepStrictEqual(grown.map(({ seen }) => seen), every.map(({ seen }) => seen), `session ${seed}`)
+          for (const [at, { skips, streak }] of grown.entries()) {
+            assert.isAtMost(skips, every[at]!.skips, `session ${seed}, request ${at}`)
+            assert.isAtMost(streak, every[at]!.streak, `session ${seed}, request ${at}`)
+            assert.strictEqual(streak > 0, every[at]!.streak > 0, `session ${seed}, request ${at}`)
+            if (skips < every[at]!.skips) quieter++
+          }
+        }
+        assert.isAbove(quieter, 20, "the sessions have refusals that say nothing new")
+      }),
+    minutes
+  )
+})
+
 describe("work that does not grow with the session", () => {
   /** How often the roles of the messages are read during one request below the trigger, after `turns` turns. */
   const readsOf = Effect.fnUntraced(function*(turns: number) {
@@ -142,6 +195,7 @@ describe("settings", () => {
     exemptTools: ["read", [1]],
     clearAtLeast: [0, -1, NaN, "0.5"],
     maxConsecutiveSkips: [0.5, "3"],
+    countSkips: ["never", true],
     clearFloorWhenOverBudget: ["ignore"],
     whenInfeasible: ["retry"],
     maxMessages: [0, -1, 2.5],

@@ -1,0 +1,159 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as CompactionEvent from "effect-compaction/CompactionEvent"
+import * as ContextManager from "effect-compaction/ContextManager"
+import * as Guard from "effect-compaction/Guard"
+import * as Ladder from "effect-compaction/Ladder"
+import type * as Settings from "effect-compaction/Settings"
+import * as Stage from "effect-compaction/Stage"
+import * as TokenMeter from "effect-compaction/TokenMeter"
+import * as Effect from "effect/Effect"
+import { prompt, session, turn } from "./conversation.ts"
+
+const required = 5_000
+
+const settings: Settings.Input = {
+  protectedToolResults: 1,
+  notice: false,
+  clearAtLeast: required,
+  countSkips: "whenGrown"
+}
+
+/** About 6,600 tokens under a budget of 7,000: above the trigger, and within the budget; a pass aims at 3,500. */
+const start = Stage.fromPrompt(session, { settings, budget: 7_000 })
+
+const until = 3_500 + required
+
+const remembering = (pass: Stage.Pass, memory: Partial<Stage.PassMemory>): Stage.Pass => ({
+  ...pass,
+  memory: { ...pass.memory, ...memory }
+})
+
+const refused = { streak: 1, skipped: { limit: 7_000, until } }
+
+describe("clearAtLeast, when only refusals of a view that has grown count", () => {
+  const cases: ReadonlyArray<readonly [name: string, counts: boolean, of: (pass: Stage.Pass) => Stage.Pass]> = [
+    ["the first of a streak", true, (pass) => pass],
+    ["one that repeats the one before", false, (pass) => remembering(pass, refused)],
+    [
+      "one of a view that has grown so far",
+      true,
+      (pass) => remembering(pass, { streak: 1, skipped: { limit: 7_000, until: pass.view.price } })
+    ],
+    [
+      "one of a view that lacks a token",
+      false,
+      (pass) => remembering(pass, { streak: 1, skipped: { limit: 7_000, until: pass.view.price + 1 } })
+    ],
+    [
+      "one under another budget",
+      true,
+      (pass) => remembering(pass, { streak: 1, skipped: { limit: 6_999, until } })
+    ],
+    ["one after the streak was cleared", true, (pass) => remembering(pass, { ...refused, streak: 0 })],
+    [
+      "one of a view whose price is over the budget",
+      true,
+      (pass) => remembering({ ...pass, sizes: { ...pass.sizes, limit: pass.view.price - 1 } }, refused)
+    ],
+    [
+      "one of a view that fills the budget",
+      false,
+      (pass) => remembering({ ...pass, sizes: { ...pass.sizes, limit: pass.view.price } }, refused)
+    ],
+    [
+      "one whose count is over the budget, whatever its price",
+      true,
+      (pass) => remembering({ ...pass, count: TokenMeter.estimate(7_001) }, refused)
+    ],
+    [
+      "one that has grown so far in the provider's tokens",
+      true,
+      (pass) =>
+        remembering({ ...pass, scale: 1.05, settings: { ...pass.settings, clearAtLeast: 50_000 } }, {
+          streak: 1,
+          skipped: { limit: 7_000, until: pass.view.price + 1 }
+        })
+    ],
+    [
+      "one that repeats the one before, when every one counts",
+      true,
+      (pass) => remembering({ ...pass, settings: { ...pass.settings, countSkips: "every" } }, refused)
+    ]
+  ]
+  for (const [name, counts, of] of cases) {
+    it.effect(`${name} ${counts ? "counts" : "does not count"}`, () =>
+      Effect.gen(function*() {
+        const before = of(yield* start)
+        const after = yield* Ladder.climb(Ladder.progressive, before, { target: 3_500 })
+        const events: Array<CompactionEvent.CompactionEvent> = []
+        const judged = yield* Guard.clearAtLeast(before, after).pipe(
+          Effect.provideService(CompactionEvent.Publisher, (event) => Effect.sync(() => events.push(event)))
+        )
+        assert.strictEqual(judged.view, before.view, "it is taken back")
+        assert.strictEqual(judged.memory.streak, before.memory.streak + (counts ? 1 : 0))
+        assert.deepStrictEqual(events.map(({ _tag }) => _tag), counts ? ["CompactionSkipped"] : [])
+        if (!counts) assert.deepStrictEqual(judged.memory, before.memory)
+      }))
+  }
+
+  it.effect("remembers from where on a pass to the same aim must free enough, in the provider's tokens", () =>
+    Effect.gen(function*() {
+      const pass = yield* start
+      const after = yield* Ladder.climb(Ladder.progressive, pass, { target: 3_500 })
+      assert.isBelow(after.view.price, 3_500, "a pass rarely ends at its aim")
+      const first = yield* Guard.clearAtLeast(pass, after)
+      assert.deepStrictEqual(first.memory.skipped, { limit: 7_000, until })
+      const dearer = { ...pass, scale: 1.25 }
+      const scaled = yield* Guard.clearAtLeast(dearer, { ...after, scale: 1.25 })
+      assert.deepStrictEqual(scaled.memory.skipped, { limit: 7_000, until: 4_375 + required })
+      // Without an aim, what the pass came down to is all that is known.
+      const aimless = yield* Guard.clearAtLeast(pass, { ...after, report: { ...after.report, target: null } })
+      assert.deepStrictEqual(aimless.memory.skipped, { limit: 7_000, until: after.view.price + required })
+    }))
+
+  it.effect("forgets with the streak: when a pass is accepted, and when it is let through", () =>
+    Effect.gen(function*() {
+      const pass = remembering(yield* start, refused)
+      const after = yield* Ladder.climb(Ladder.progressive, pass, { target: 3_500 })
+      const enough = { ...pass, settings: { ...pass.settings, clearAtLeast: 100 } }
+      const accepted = yield* Guard.clearAtLeast(enough, after)
+      assert.strictEqual(accepted.view, after.view)
+      assert.deepInclude({ ...accepted.memory }, { streak: 0, skipped: null })
+      const over: Stage.Pass = {
+        ...pass,
+        sizes: { ...pass.sizes, limit: pass.view.price - 1 },
+        settings: { ...pass.settings, clearFloorWhenOverBudget: "override" }
+      }
+      const through = yield* Guard.clearAtLeast(over, after)
+      assert.strictEqual(through.view, after.view)
+      assert.deepInclude({ ...through.memory }, { streak: 0, skipped: null, overrides: 1 })
+    }))
+
+  /** How a session that grows by about 70 tokens a request goes on, until it fails. */
+  const grown = Effect.fnUntraced(function*(countSkips: "every" | "whenGrown", requests: number) {
+    const manager = yield* ContextManager.make({ settings: { ...settings, countSkips } })
+    yield* manager.append(session)
+    const streaks: Array<number> = []
+    for (let at = 0; at < requests; at++) {
+      const result = yield* Effect.result(manager.requestWith({ budget: 7_000 }))
+      const { streak } = yield* manager.status
+      streaks.push(streak)
+      if (result._tag === "Failure") return { streaks, failed: result.failure._tag, manager }
+      for (const message of turn(`more-${at}`, 200)) yield* manager.append(prompt(message))
+    }
+    return { streaks, failed: null, manager }
+  })
+
+  it.effect("a session waits within its budget, and fails over it as loudly as ever", () =>
+    Effect.gen(function*() {
+      const every = yield* grown("every", 5)
+      assert.deepStrictEqual([every.streaks, every.failed], [[1, 2, 3], "ClearFloorUnsatisfied"])
+      const waiting = yield* grown("whenGrown", 5)
+      assert.deepStrictEqual([waiting.streaks, waiting.failed], [[1, 1, 1, 1, 1], null])
+      const over = yield* grown("whenGrown", 20)
+      assert.deepStrictEqual([over.streaks.slice(-3), over.failed], [[1, 2, 3], "ClearFloorUnsatisfied"])
+      const { price } = yield* over.manager.view
+      assert.isAbove(price, 7_000)
+      assert.isBelow(price, 7_300)
+    }))
+})
