@@ -206,7 +206,8 @@ const windows = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
 const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
   Effect.gen(function*() {
     const rows: Array<Lines> = []
-    const verdicts = { monotonic: 0, fewer: 0, cheaper: 0, thriftier: 0, capped: 0, stuck: 0 }
+    const verdicts = { monotonic: 0, fewer: 0, cheaper: 0, thriftier: 0, capped: 0 }
+    const satisfied: Array<string> = []
     for (const subject of subjects) {
       const series: Array<Play.Figures> = []
       for (const clearAtLeast of [null, 10_000, 20_000, 40_000]) {
@@ -215,7 +216,7 @@ const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
           meter: "hybrid",
           targetUsage: 0.8,
           clearAtLeast,
-          maxConsecutiveSkips: 100,
+          countSkips: "whenGrown",
           clearFloorWhenOverBudget: "override"
         }
         const measured = yield* Play.figures(subject, policy, { maxTokens: 100_000 })
@@ -234,12 +235,17 @@ const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
       }
       const [off] = series
       if (off === undefined) continue
-      if (series.every((each, at) => at === 0 || each.boundaries <= series[at - 1]!.boundaries)) verdicts.monotonic++
-      if (series.at(-1)!.boundaries < off.boundaries) verdicts.fewer++
-      if (series.every(({ cost }) => cost <= off.cost * (1 + 1e-9))) verdicts.cheaper++
-      if (series.every(({ waste }) => waste <= off.waste)) verdicts.thriftier++
-      if (series.some(({ longestStreak }) => longestStreak >= 3)) verdicts.capped++
-      if (series.some(({ longestStreak }) => longestStreak >= 100)) verdicts.stuck++
+      const isMonotonic = series.every((each, at) => at === 0 || each.boundaries <= series[at - 1]!.boundaries)
+      const isCheaper = series.every(({ cost }) => cost <= off.cost * (1 + 1e-9))
+      const isThriftier = series.every(({ waste }) => waste <= off.waste)
+      const isUncapped = series.every(({ failed, longestStreak }) => longestStreak < 3 && failed === 0)
+      const isFewer = series.at(-1)!.boundaries < off.boundaries
+      if (isMonotonic) verdicts.monotonic++
+      if (isFewer) verdicts.fewer++
+      if (isCheaper) verdicts.cheaper++
+      if (isThriftier) verdicts.thriftier++
+      if (isUncapped) verdicts.capped++
+      if (isMonotonic && isFewer && isCheaper && isThriftier && isUncapped) satisfied.push(subject.name)
     }
     const of = (count: number): string => `${count} of ${subjects.length} sessions`
     return [
@@ -261,22 +267,37 @@ const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
         ["fewer boundaries at 40,000 than without a floor", of(verdicts.fewer)],
         ["no floor costs more than none", of(verdicts.cheaper)],
         ["no floor wastes more than none", of(verdicts.thriftier)],
-        ["no streak reaches the cap of 100 set here", of(subjects.length - verdicts.stuck)],
-        ["no streak reaches the default cap of 3", of(subjects.length - verdicts.capped)]
-      ])
+        ["no streak reaches its cap, the default of 3", of(verdicts.capped)],
+        ["all of these at once", of(satisfied.length)]
+      ]),
+      "",
+      `All at once: ${
+        satisfied.join(", ")
+      }. Where a floor costs more, it is not the rebuilds: a pass that is refused leaves a `
+      + "larger view to be read until the next one."
     ]
   })
 
 const meters = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
   Effect.gen(function*() {
     const rows: Array<Lines> = []
-    for (const ratio of [1, 1.3]) {
-      for (const meter of ["estimate", "actual", "hybrid", "calibrated"] as const) {
+    const sized = [["actual", "provider"], ["hybrid", "provider"]] as const
+    const byPrice = [["estimate"], ["actual"], ["hybrid"], ["calibrated"]] as const
+    for (const ratio of [1, 1.3, 2]) {
+      for (const [meter, sizing] of ratio === 1 ? byPrice : [...byPrice, ...sized]) {
         for (const compactThreshold of [0.85, 0.92, 0.97]) {
-          const policy: Policy.Policy = { ...contextSimple, meter, compactThreshold, provenanceGate: false }
+          const policy: Policy.Policy = {
+            ...contextSimple,
+            meter,
+            compactThreshold,
+            provenanceGate: false,
+            ...(sizing === undefined ? undefined : { sizing })
+          }
           const all = Play.total(yield* play(subjects, policy, { maxTokens: 45_000, ratio }))
           rows.push([
-            `${ratio.toFixed(1)}: ${meter}, ${compactThreshold}`,
+            `${ratio.toFixed(1)}: ${meter}${
+              sizing === undefined ? "" : ", sized by the provider"
+            }, ${compactThreshold}`,
             number(all.boundaries),
             number(all.billedOver),
             percent(all.retained ?? 1),
@@ -393,7 +414,10 @@ export const parts: ReadonlyArray<Part> = [
     "frontier",
     "recorded",
     "The frontier of cost and retention",
-    `Cheapest first. A policy is on the frontier when no other one here costs no more and keeps no less. ${counted}`,
+    "Cheapest first. A policy is on the frontier when no other one here costs no more and keeps no less. With one whole "
+      + "result instead of three `recommended` is cheaper and keeps more; it keeps three, because an agent works with its "
+      + "newest results, and a recorded one cannot read again what it misses, so its need of them shows in no column. "
+      + counted,
     (subjects) => frontier(subjects, budget.recorded)
   ),
   with_(
@@ -410,16 +434,18 @@ export const parts: ReadonlyArray<Part> = [
     "Worth the rebuild: `clearAtLeast`",
     "Meter `hybrid`, a budget of 100,000 tokens and `targetUsage` 0.8, so that a pass frees little and the floors matter: "
       + "at the default 0.5 a pass frees 42,000 tokens and none of them refuses anything. A refused pass is tried again at "
-      + "the next request, so what grows slowly is refused many times in a row; `maxConsecutiveSkips` is 100 here, and over "
-      + "the budget a pass is let through (`clearFloorWhenOverBudget: \"override\"`).",
+      + "the next request. `countSkips` is `\"whenGrown\"`: only a refusal that says something new counts and is published; "
+      + "with `\"every\"`, which sends the same views, up to 21 in a row would. Over the budget a pass is let through "
+      + "(`clearFloorWhenOverBudget: \"override\"`).",
     floors
   ),
   with_(
     "meters",
     "recorded",
     "Meters and thresholds",
-    "`contextSimple` with each meter, where the provider counts as the estimator does (1.0), and where it counts 30 % more "
-      + "(1.3). A budget of 45,000 tokens.",
+    "`contextSimple` with each meter, where the provider counts as the estimator does (1.0), where it counts 30 % more "
+      + "(1.3), and where it counts twice as much (2.0). A budget of 45,000 tokens. What is freed is sized in prices, or, "
+      + "where it says so and with `calibrated`, in the tokens of the provider.",
     meters
   ),
   with_(
