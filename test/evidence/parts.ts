@@ -203,58 +203,124 @@ const windows = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
     return table(["window, cache: policy", ...titles.slice(1), "over budget"], rows)
   })
 
+/** Every floor that is compared, the first none. */
+const clearFloors = [null, 10_000, 20_000, 40_000] as const
+
+/** Where the floors are compared. At the first target a pass frees less than the lowest floor asks for, so all matter. */
+const floorTargets = [0.85, 0.7, 0.75, 0.8, 0.9] as const
+
+const floorBudget = 100_000
+
+/** A session under each floor. */
+const floorSeries = (subject: Play.Subject, targetUsage: number, own: Partial<Policy.Policy> = {}) =>
+  Effect.forEach(clearFloors, (clearAtLeast) =>
+    Play.figures(subject, {
+      ...contextSimple,
+      meter: "hybrid",
+      targetUsage,
+      clearAtLeast,
+      countSkips: "whenGrown",
+      clearFloorWhenOverBudget: "override",
+      ...own
+    }, { maxTokens: floorBudget }))
+
+type Series = ReadonlyArray<Play.Figures>
+
+/** No floor is worse in this than none. */
+const isNoWorse = (series: Series, of: (each: Play.Figures) => number): boolean =>
+  series.every((each) => of(each) <= of(series[0]!) * (1 + 1e-9))
+
+const floorGoals: ReadonlyArray<readonly [text: string, isMet: (series: Series) => boolean]> = [
+  [
+    "boundaries never rise with the floor",
+    (series) => series.every((each, at) => at === 0 || each.boundaries <= series[at - 1]!.boundaries)
+  ],
+  [
+    "fewer boundaries at 40,000 than without a floor",
+    (series) => series.at(-1)!.boundaries < series[0]!.boundaries
+  ],
+  ["no floor costs more than none", (series) => isNoWorse(series, ({ cost }) => cost)],
+  ["no floor wastes more than none", (series) => isNoWorse(series, ({ waste }) => waste)],
+  [
+    "no streak reaches its cap, the default of 3",
+    (series) => series.every(({ failed, longestStreak }) => longestStreak < 3 && failed === 0)
+  ]
+]
+
+const isAllMet = (series: Series): boolean => floorGoals.every(([, isMet]) => isMet(series))
+
+const floorName = (at: number): string => {
+  const floor = clearFloors[at] ?? null
+  return floor === null ? "off" : number(floor)
+}
+
+const signed = (value: number): string => `${value < 0 ? "−" : "+"}${dollars(Math.abs(value))}`
+
+/** What a floor that costs more than none costs more for: reading the cache, or the rest, which is writing it. */
+const dearer = (name: string, series: Series): ReadonlyArray<Lines> =>
+  series.flatMap((each, at) => {
+    const off = series[0]!
+    if (each.cost <= off.cost * (1 + 1e-9)) return []
+    const read = (each.cacheRead - off.cacheRead) * Play.price.cacheRead / 1_000_000
+    const cost = each.cost - off.cost
+    return [[
+      `${name}: ${floorName(at)}`,
+      `${number(off.boundaries)} → ${number(each.boundaries)}`,
+      signed(cost),
+      signed(read),
+      signed(cost - read)
+    ]]
+  })
+
 const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
   Effect.gen(function*() {
-    const rows: Array<Lines> = []
-    const verdicts = { monotonic: 0, fewer: 0, cheaper: 0, thriftier: 0, capped: 0 }
-    const satisfied: Array<string> = []
-    for (const subject of subjects) {
-      const series: Array<Play.Figures> = []
-      for (const clearAtLeast of [null, 10_000, 20_000, 40_000]) {
-        const policy: Policy.Policy = {
-          ...contextSimple,
-          meter: "hybrid",
-          targetUsage: 0.8,
-          clearAtLeast,
-          countSkips: "whenGrown",
-          clearFloorWhenOverBudget: "override"
-        }
-        const measured = yield* Play.figures(subject, policy, { maxTokens: 100_000 })
-        series.push(measured)
-        const { boundaries, cost, longestStreak, overBudget, retained, skips, waste } = measured
-        rows.push([
-          `${subject.name}: ${clearAtLeast === null ? "off" : number(clearAtLeast)}`,
-          number(boundaries),
-          number(skips),
-          number(longestStreak),
-          dollars(cost),
-          number(waste),
-          percent(retained ?? 1),
-          number(overBudget)
-        ])
-      }
-      const [off] = series
-      if (off === undefined) continue
-      const isMonotonic = series.every((each, at) => at === 0 || each.boundaries <= series[at - 1]!.boundaries)
-      const isCheaper = series.every(({ cost }) => cost <= off.cost * (1 + 1e-9))
-      const isThriftier = series.every(({ waste }) => waste <= off.waste)
-      const isUncapped = series.every(({ failed, longestStreak }) => longestStreak < 3 && failed === 0)
-      const isFewer = series.at(-1)!.boundaries < off.boundaries
-      if (isMonotonic) verdicts.monotonic++
-      if (isFewer) verdicts.fewer++
-      if (isCheaper) verdicts.cheaper++
-      if (isThriftier) verdicts.thriftier++
-      if (isUncapped) verdicts.capped++
-      if (isMonotonic && isFewer && isCheaper && isThriftier && isUncapped) satisfied.push(subject.name)
+    const of = (all: ReadonlyArray<Series>, isMet: (series: Series) => boolean): string =>
+      `${all.filter(isMet).length} of ${all.length}`
+    const [main] = floorTargets
+    const byTarget: Array<readonly [number, ReadonlyArray<Series>]> = []
+    for (const target of floorTargets) {
+      byTarget.push([target, yield* Effect.forEach(subjects, (subject) => floorSeries(subject, target))])
     }
-    const of = (count: number): string => `${count} of ${subjects.length} sessions`
+    const shown = byTarget[0]![1]
+    const every = yield* Effect.forEach(
+      subjects,
+      (subject) => floorSeries(subject, main, { countSkips: "every", maxConsecutiveSkips: 1_000 })
+    )
+    const rows = subjects.flatMap((subject, which) =>
+      shown[which]!.map((each, at) => [
+        `${subject.name}: ${floorName(at)}`,
+        number(each.boundaries),
+        number(each.skips),
+        number(each.longestStreak),
+        number(every[which]![at]!.longestStreak),
+        dollars(each.cost),
+        number(each.waste),
+        percent(each.retained ?? 1),
+        number(each.overBudget)
+      ])
+    )
+    const sum = (all: ReadonlyArray<Series>, at: number) => Play.total(all.map((series) => series[at]!))
+    const others = byTarget.toSorted(([a], [b]) => a - b).map(([target, all]) => {
+      const [off, highest] = [sum(all, 0), sum(all, clearFloors.length - 1)]
+      return [
+        String(target),
+        ...floorGoals.map(([, isMet]) => of(all, isMet)),
+        of(all, isAllMet),
+        `${dollars(off.cost)}, ${percent(off.retained ?? 1)}`,
+        `${dollars(highest.cost)}, ${percent(highest.retained ?? 1)}`
+      ]
+    })
+    const risen = byTarget.toSorted(([a], [b]) => a - b).flatMap(([target, all]) =>
+      subjects.flatMap((subject, which) => dearer(`${target}, ${subject.name}`, all[which]!))
+    )
     return [
       ...table(
         [
           "session: clearAtLeast",
           "boundaries",
-          "refusals",
+          "refusals that count",
           "most in a row",
+          "the same if every one counted",
           "cost $",
           "waste",
           "retained",
@@ -262,19 +328,30 @@ const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
         ],
         rows
       ),
-      ...table(["goal", "measured"], [
-        ["boundaries never rise with the floor", of(verdicts.monotonic)],
-        ["fewer boundaries at 40,000 than without a floor", of(verdicts.fewer)],
-        ["no floor costs more than none", of(verdicts.cheaper)],
-        ["no floor wastes more than none", of(verdicts.thriftier)],
-        ["no streak reaches its cap, the default of 3", of(verdicts.capped)],
-        ["all of these at once", of(satisfied.length)]
+      ...table(["goal", "sessions"], [
+        ...floorGoals.map(([text, isMet]) => [text, of(shown, isMet)]),
+        ["all of these at once", of(shown, isAllMet)]
       ]),
+      "The same at other targets, in sessions; cost $ and retained over all of them:",
       "",
-      `All at once: ${
-        satisfied.join(", ")
-      }. Where a floor costs more, it is not the rebuilds: a pass that is refused leaves a `
-      + "larger view to be read until the next one."
+      ...table(
+        [
+          "targetUsage",
+          "never rise",
+          "fewer",
+          "cost",
+          "waste",
+          "streak",
+          "all at once",
+          "no floor",
+          "a floor of 40,000"
+        ],
+        others
+      ),
+      "A boundary that is refused comes later, and until then each request reads a longer view. Where few boundaries are "
+      + "saved, that is more than their writes. Every floor that costs more than none:",
+      "",
+      ...table(["targetUsage, session: clearAtLeast", "boundaries", "cost $", "of it reads", "of it writes"], risen)
     ]
   })
 
@@ -304,6 +381,19 @@ const meters = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
             dollars(all.cost)
           ])
         }
+      }
+    }
+    for (const ratio of [1, 1.3, 2]) {
+      for (const [name, sizing] of [["", "provider"], [", sized in prices", "price"]] as const) {
+        const policy: Policy.Policy = { ...Policy.presets.recommended, sizing }
+        const all = Play.total(yield* play(subjects, policy, { maxTokens: 45_000, ratio }))
+        rows.push([
+          `${ratio.toFixed(1)}: recommended${name}`,
+          number(all.boundaries),
+          number(all.billedOver),
+          percent(all.retained ?? 1),
+          dollars(all.cost)
+        ])
       }
     }
     return table(
@@ -432,11 +522,14 @@ export const parts: ReadonlyArray<Part> = [
     "floors",
     "recorded",
     "Worth the rebuild: `clearAtLeast`",
-    "Meter `hybrid`, a budget of 100,000 tokens and `targetUsage` 0.8, so that a pass frees little and the floors matter: "
-      + "at the default 0.5 a pass frees 42,000 tokens and none of them refuses anything. A refused pass is tried again at "
-      + "the next request. `countSkips` is `\"whenGrown\"`: only a refusal that says something new counts and is published; "
-      + "with `\"every\"`, which sends the same views, up to 21 in a row would. Over the budget a pass is let through "
-      + "(`clearFloorWhenOverBudget: \"override\"`).",
+    "Meter `hybrid`, a budget of 100,000 tokens, and over it a pass is let through (`clearFloorWhenOverBudget: "
+      + "\"override\"`). The table is at `targetUsage` 0.85: a pass then frees about 7,000 tokens, less than each of the "
+      + "floors, so that each of them matters; at 0.8 it frees 12,000 and the floor of 10,000 refuses nothing, at the "
+      + "default 0.5 it frees 42,000 and none of them does. Floors of 20,000 and more are hardly met within the budget: the "
+      + "pass waits until the view is over it, so the two highest differ little. `countSkips` is `\"whenGrown\"` and "
+      + "`maxConsecutiveSkips` the default of 3; with `\"every\"` the views are the same, and each session ends in the "
+      + "error under one of the floors. A floor mends a target that is too high and does not replace a lower one, which "
+      + "costs less and retains less.",
     floors
   ),
   with_(
@@ -445,7 +538,8 @@ export const parts: ReadonlyArray<Part> = [
     "Meters and thresholds",
     "`contextSimple` with each meter, where the provider counts as the estimator does (1.0), where it counts 30 % more "
       + "(1.3), and where it counts twice as much (2.0). A budget of 45,000 tokens. What is freed is sized in prices, or, "
-      + "where it says so and with `calibrated`, in the tokens of the provider.",
+      + "where it says so and with `calibrated` and `recommended`, in the tokens of the provider: then the target is what it "
+      + "says, whatever the provider counts. A target in prices keeps more and rewrites more often.",
     meters
   ),
   with_(
