@@ -546,7 +546,9 @@ export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
  *   few large ones are cheaper.
  * - All old tool results are cut, from both ends, before anything is removed: what a result began and ended with costs
  *   little. The newest 3 stay whole.
- * - The meter is the hybrid one, which falls back on prices where no usage is reported.
+ * - The meter is the hybrid one, which falls back on prices where no usage is reported. What a pass frees is sized in the
+ *   provider's tokens: where a provider counts more than the estimator, a target in prices is nearer to the trigger than it
+ *   says, and there are more boundaries.
  *
  * The numbers were chosen by measurement; `docs/evidence.md` has it, beside the frontier of cost and retention.
  *
@@ -560,6 +562,7 @@ export const recommended: Policy = {
   protectedToolResults: 3,
   shape: "headTail",
   meter: "hybrid",
+  sizing: "provider",
   provenanceGate: false,
   ladder: [
     { _tag: "truncateToolResults", fraction: 1 },

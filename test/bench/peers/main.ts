@@ -1,5 +1,6 @@
 /**
- * Callable parts of other systems beside ours, on the same conversations: `node .ci/ts.mjs test/bench/peers/main.ts`.
+ * Callable parts of other systems beside ours, on the same conversations: `node .ci/ts.mjs test/bench/peers/main.ts`. With
+ * `--write` the tables become docs/peers.md; other arguments are parts of names of sessions.
  *
  * The peers are installed in a folder of their own (`PEERS` names one that is kept), and each of them runs in a process of
  * its own on each conversation. What does not install or does not run is named and left out. Every peer is given the same
@@ -16,6 +17,51 @@ import * as Play from "../../evidence/Play.ts"
 import { imagesIn, keptIn, type Measured, orphansIn, plain, tokensOf } from "./conversation.ts"
 
 const target = 45_000
+
+/**
+ * Whether a peer counts tokens, and whether it sees to it that calls and results stay together; read in the source of the
+ * version that is installed.
+ */
+const traits: { readonly [peer: string]: readonly [meters: string, validates: string] } = {
+  "ours, recommended": ["yes", "yes"],
+  "ours, contextSimple": ["yes", "yes"],
+  "ai pruneMessages": ["no", "no"],
+  "@langchain/core trimMessages": ["yes", "no"],
+  "langchain ClearToolUsesEdit": ["yes", "removes nothing"],
+  "@mastra/core TokenLimiterProcessor": ["yes", "no"],
+  "@strands-agents/sdk SlidingWindow": ["no, messages", "yes"],
+  "@google/adk TruncatingContextCompactor": ["no, events", "no"],
+  "@llamaindex/core ChatMemoryBuffer": ["yes", "no"],
+  "@cline/core basic": ["yes", "yes"],
+  "pi findCutPoint": ["yes", "no"],
+  "effect Tokenizer.truncate": ["yes", "no"]
+}
+
+const intro = `# Beside other systems
+
+Parts of other systems that can be called, on the same conversations as ours, asked for the same number of tokens. Generated
+by \`node .ci/ts.mjs test/bench/peers/main.ts --write\` on Node ${process.versions.node}, ${
+  new Date().toISOString().slice(0, 10)
+}; the versions are those
+of [package.json](../test/bench/peers/package.json). The sessions are recordings that are not in this repository.
+
+- *Cold* is the first call in a process that has done nothing else, what is made for it included; *warm* the next one with a
+  message more. Both are milliseconds of the processor, garbage collection included: compare them within one table. Ours is warm
+  within the same conversation; the others keep nothing of one and begin anew.
+- *Meters*: whether it counts tokens. *Validates*: whether it sees to it that calls and results stay together.
+- Sizes are characters over four, for all of them. An orphan is a call without a result, or a result without an earlier call.
+  *Kept* says whether the system prompt and the first and the last words of a person are left.
+
+Beside ours, one of them both meters and validates: \`@cline/core\`. Warm, ours is ahead of it and of all that meter, by
+far. Cold it is behind: \`@cline/core\` counts the length of the JSON of each message, which is native code, while ours decodes
+settings, prices parts and media, and keeps an index, in code that a new process has yet to compile.
+`
+
+const lines: Array<string> = []
+const say = (line: string): void => {
+  console.log(line)
+  lines.push(line)
+}
 
 const here = "test/bench/peers"
 const folder = process.env["PEERS"] ?? mkdtempSync(join(tmpdir(), "effect-compaction-peers-"))
@@ -52,7 +98,7 @@ if (missing().length > 0) {
 const milliseconds = (value: number | null): string =>
   value === null ? "–" : value < 10 ? value.toFixed(2) : String(Math.round(value))
 
-const names = process.argv.slice(2)
+const names = process.argv.slice(2).filter((name) => name !== "--write")
 const subjects = [...Play.samples(), ...Play.recorded()].filter(({ name, session }) =>
   tokensOf(plain(session.messages)) > target && (names.length === 0 || names.some((part) => name.includes(part)))
 )
@@ -61,38 +107,41 @@ for (const { name, session } of subjects) {
   const file = join(folder, "conversation.json")
   writeFileSync(file, JSON.stringify({ target, messages }))
   const images = imagesIn(messages)
-  console.log(
+  say(
     `\n**${name}**: ${messages.length} messages, ${tokensOf(messages).toLocaleString("en-US")} tokens, ${
       orphansIn(messages)
     } orphans, ${images} images; target ${target.toLocaleString("en-US")}\n`
   )
-  console.log(
-    "| | cold | warm | tokens left | orphans | kept | images left |\n|---|---:|---:|---:|---:|---|---:|"
-  )
+  say("| | meters | validates | cold | warm | tokens left | orphans | kept | images left |")
+  say("|---|---|---|---:|---:|---:|---:|---|---:|")
   const print = (who: string, { cold, left, warm }: Measured): void => {
     const tokens = tokensOf(left)
-    console.log(
-      `| ${who} | ${milliseconds(cold)} | ${milliseconds(warm)} | ${tokens.toLocaleString("en-US")}${
-        tokens > target ? " (over)" : ""
-      } | ${orphansIn(left)} | ${keptIn(left, messages)} | ${imagesIn(left)} |`
+    const [meters, validates] = traits[who] ?? ["–", "–"]
+    say(
+      `| ${who} | ${meters} | ${validates} | ${milliseconds(cold)} | ${milliseconds(warm)} | ${
+        tokens.toLocaleString("en-US")
+      }${tokens > target ? " (over)" : ""} | ${orphansIn(left)} | ${keptIn(left, messages)} | ${imagesIn(left)} |`
     )
   }
   for (const policy of ["recommended", "contextSimple"]) {
     const printed = runIn(process.cwd(), process.execPath, ".ci/ts.mjs", join(here, "ours.ts"), policy, file)
     print(`ours, ${policy}`, JSON.parse(printed))
   }
+  const leftOut: Array<string> = []
   const peers: ReadonlyArray<string> = JSON.parse(run(process.execPath, "run.mjs"))
   for (const peer of peers) {
     try {
       print(peer, JSON.parse(run(process.execPath, "run.mjs", peer, file)))
     } catch (error) {
       if (Object(error).code === "ETIMEDOUT") {
-        console.error(`left out: ${peer} does not end within 30 seconds`)
+        leftOut.push(`${peer} does not end within 30 seconds`)
         continue
       }
       const said = String(Object(error).stderr ?? error).split("\n").find((line) => /Error/.test(line)) ?? String(error)
-      console.error(`left out: ${peer} does not run: ${said.trim().slice(0, 160)}`)
+      leftOut.push(`${peer} does not run: ${said.trim().slice(0, 160)}`)
     }
   }
+  if (leftOut.length > 0) say(`\nLeft out: ${leftOut.join("; ")}.`)
 }
+if (process.argv.includes("--write")) writeFileSync("docs/peers.md", `${intro}${lines.join("\n")}\n`)
 if (process.env["PEERS"] === undefined) rmSync(folder, { recursive: true, force: true })
