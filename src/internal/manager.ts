@@ -247,7 +247,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     return Effect.map(Effect.orDie(SessionLog.readWhole(opened.store, events)), (read) => {
       const transcript = SessionLog.transcriptOf(read, estimator.price)
       for (let at = known; at < state.transcript.messages.length; at++) {
-        Transcript.append(transcript, state.transcript.messages[at]!, state.transcript.origins[at]!)
+        Transcript.append(transcript, state.transcript.messages[at]!, state.transcript.origins[at])
       }
       const decisions = [...read.decisions, ...state.decisions.slice(first.length)]
       const index = Decision.index(decisions)
