@@ -52,9 +52,10 @@ of [package.json](../test/bench/peers/package.json). The sessions are recordings
 - Sizes are characters over four, for all of them. An orphan is a call without a result, or a result without an earlier call.
   *Kept* says whether the system prompt and the first and the last words of a person are left.
 
-Beside ours, one of them both meters and validates: \`@cline/core\`. Warm, ours is ahead of it and of all that meter, by
-far. Cold it is behind: \`@cline/core\` counts the length of the JSON of each message, which is native code, while ours decodes
-settings, prices parts and media, and keeps an index, in code that a new process has yet to compile.
+Beside ours, one of them both meters and validates: \`@cline/core\`. Warm, ours is ahead of it by far; of all that meter only
+the cut finder of pi, which does nothing else, is as quick. Cold ours is behind: \`@cline/core\` counts the length of the JSON of
+each message, which is native code, while ours decodes settings, prices parts and media, and keeps an index, in code that a
+new process has yet to compile.
 `
 
 const lines: Array<string> = []
