@@ -47,7 +47,8 @@ of [package.json](../test/bench/peers/package.json). The sessions are recordings
 
 - *Cold* is the first call in a process that has done nothing else, what is made for it included; *warm* the next one with a
   message more. Both are milliseconds of the processor, garbage collection included: compare them within one table. Ours is warm
-  within the same conversation; the others keep nothing of one and begin anew.
+  within the same conversation; the others are given the whole of it again. A system that goes on from what it shortened, as
+  that of Cline does, pays that only when it compacts.
 - *Meters*: whether it counts tokens. *Validates*: whether it sees to it that calls and results stay together.
 - Sizes are characters over four, for all of them. An orphan is a call without a result, or a result without an earlier call.
   *Kept* says whether the system prompt and the first and the last words of a person are left.
