@@ -1,11 +1,13 @@
-// One peer on one conversation, in a process of its own: `node run.mjs PEER FILE`. Prints one line of JSON.
+// One peer on one conversation, in a process of its own: `node --expose-gc run.mjs PEER FILE [OTHER]`. Prints one line of
+// JSON. With OTHER, another conversation, it has shortened that one before.
 //
-// The file holds { target, messages }, each message { role, parts }, each part a text, a call, a result or an image. A peer
+// A file holds { target, messages }, each message { role, parts }, each part a text, a call, a result or an image. A peer
 // makes its own messages of them (not timed), shortens them (timed), and says in the same terms what is left.
 import { readFileSync } from "node:fs"
 
-const [peer, file] = process.argv.slice(2)
-const { messages, target } = file === undefined ? { messages: [], target: 0 } : JSON.parse(readFileSync(file, "utf8"))
+const [peer, file, other] = process.argv.slice(2)
+const read = (path) => JSON.parse(readFileSync(path, "utf8"))
+const target = file === undefined ? 0 : read(file).target
 
 const textOf = (parts) => parts.filter((part) => part.type === "text").map((part) => part.text).join("\n")
 const callsOf = (parts) => parts.filter((part) => part.type === "call")
@@ -18,7 +20,7 @@ const text = (value) => value === "" ? [] : [{ type: "text", text: value }]
 
 /** AI SDK model messages, which Mastra's prompts share. */
 const sdk = {
-  to: (image) => messages.flatMap(({ parts, role }) => {
+  to: (image) => (messages) => messages.flatMap(({ parts, role }) => {
     if (role === "system") return [{ role, content: textOf(parts) }]
     if (role === "tool") {
       return [{
@@ -55,7 +57,7 @@ const langchain = async () => {
   const core = await import("@langchain/core/messages")
   return {
     core,
-    to: () => messages.flatMap(({ parts, role }) => {
+    to: (messages) => messages.flatMap(({ parts, role }) => {
       if (role === "system") return [new core.SystemMessage(textOf(parts))]
       if (role === "tool") {
         return resultsOf(parts).map((part) => new core.ToolMessage({ content: part.text, tool_call_id: part.id, name: part.name }))
@@ -91,7 +93,7 @@ const langchain = async () => {
   }
 }
 
-const adkEvents = () => messages.flatMap(({ parts, role }, at) => role === "system" ? [] : [{
+const adkEvents = (messages) => messages.flatMap(({ parts, role }, at) => role === "system" ? [] : [{
   id: `e${at}`,
   timestamp: at,
   author: role === "user" ? "user" : "agent",
@@ -117,7 +119,7 @@ const fromAdk = (events) => events.map(({ content }) => ({
 }))
 
 /** Blocks of Anthropic's shape, which Cline and (with other names) Strands use. */
-const blocks = () => messages.filter(({ role }) => role !== "system").map(({ parts, role }) => ({
+const blocks = (messages) => messages.filter(({ role }) => role !== "system").map(({ parts, role }) => ({
   role: role === "assistant" ? "assistant" : "user",
   content: parts.map((part) =>
     part.type === "call" ? { type: "tool_use", id: part.id, name: part.name, input: part.args }
@@ -142,13 +144,32 @@ const fromBlocks = (left) => left.map(({ content, role }) => {
   }
 })
 
-/** Each peer: how it is made ready, and then the messages it works on, the work, and what is left in neutral terms. */
+const cline = async () => {
+  const { createContextCompactionPrepareTurn } = await import("@cline/core")
+  const config = { providerId: "anthropic", modelId: "m", compaction: { enabled: true, strategy: "basic" } }
+  return () => createContextCompactionPrepareTurn(config)
+}
+
+const inTurn = (turn) => async (list) => {
+  const info = { id: "m", contextWindow: target, maxInputTokens: target, maxTokens: 4_096 }
+  const done = await turn({
+    agentId: "a", conversationId: "c", parentAgentId: null, iteration: 1, messages: list, apiMessages: list,
+    abortSignal: new AbortController().signal, systemPrompt: "", tools: [], model: { id: "m", provider: "anthropic", info }
+  })
+  return done?.messages ?? list
+}
+
+/**
+ * Each peer: how it is loaded, and then the messages it works on; what it is within one conversation, from request to
+ * request; and what is left in neutral terms. One that `keeps` what it made goes on from that, as its system does; the
+ * others are given the whole conversation at each request.
+ */
 const peers = {
   "ai pruneMessages": async () => {
     const { pruneMessages } = await import("ai")
     return {
-      to: () => sdk.to(() => ({ type: "image", image: pixel, mediaType: "image/png" })),
-      work: (list) => pruneMessages({ messages: list, reasoning: "before-last-message", toolCalls: "before-last-6-messages", emptyMessages: "remove" }),
+      to: sdk.to(() => ({ type: "image", image: pixel, mediaType: "image/png" })),
+      begin: () => (list) => pruneMessages({ messages: list, reasoning: "before-last-message", toolCalls: "before-last-6-messages", emptyMessages: "remove" }),
       from: sdk.from
     }
   },
@@ -156,7 +177,7 @@ const peers = {
     const { core, count, from, to } = await langchain()
     return {
       to,
-      work: (list) => core.trimMessages(list, { maxTokens: target, tokenCounter: count, strategy: "last", includeSystem: true, startOn: "human" }),
+      begin: () => (list) => core.trimMessages(list, { maxTokens: target, tokenCounter: count, strategy: "last", includeSystem: true, startOn: "human" }),
       from
     }
   },
@@ -165,9 +186,13 @@ const peers = {
     const { ClearToolUsesEdit } = await import("langchain")
     return {
       to,
-      work: async (list) => {
-        await new ClearToolUsesEdit({ trigger: { tokens: target }, keep: { messages: 3 } }).apply({ messages: list, countTokens: count, model: {} })
-        return list
+      keeps: true,
+      begin: () => {
+        const edit = new ClearToolUsesEdit({ trigger: { tokens: target }, keep: { messages: 3 } })
+        return async (list) => {
+          await edit.apply({ messages: list, countTokens: count, model: {} })
+          return list
+        }
       },
       from
     }
@@ -175,16 +200,19 @@ const peers = {
   "@mastra/core TokenLimiterProcessor": async () => {
     const { TokenLimiterProcessor } = await import("@mastra/core/processors")
     return {
-      to: () => sdk.to(() => ({ type: "file", mediaType: "image/png", data: pixel })).map((message) =>
+      to: (messages) => sdk.to(() => ({ type: "file", mediaType: "image/png", data: pixel }))(messages).map((message) =>
         message.role === "system" || message.content.length > 0 ? message : { ...message, content: [{ type: "text", text: "" }] }),
-      work: async (list) => (await new TokenLimiterProcessor({ limit: target }).processLLMRequest({ prompt: list }))?.prompt ?? list,
+      begin: () => {
+        const limiter = new TokenLimiterProcessor({ limit: target })
+        return async (list) => (await limiter.processLLMRequest({ prompt: list }))?.prompt ?? list
+      },
       from: sdk.from
     }
   },
   "@strands-agents/sdk SlidingWindow": async () => {
     const { Message, SlidingWindowConversationManager, TextBlock, ToolResultBlock, ToolUseBlock } = await import("@strands-agents/sdk")
     return {
-      to: () => messages.filter(({ role }) => role !== "system").map(({ parts, role }) =>
+      to: (messages) => messages.filter(({ role }) => role !== "system").map(({ parts, role }) =>
         new Message({
           role: role === "assistant" ? "assistant" : "user",
           content: parts.map((part) =>
@@ -194,9 +222,13 @@ const peers = {
             : new TextBlock(part.text ?? "")
           )
         })),
-      work: async (list) => {
-        await new SlidingWindowConversationManager({ windowSize: 40 }).reduce({ agent: { messages: list } })
-        return list
+      keeps: true,
+      begin: () => {
+        const manager = new SlidingWindowConversationManager({ windowSize: 40 })
+        return async (list) => {
+          await manager.reduce({ agent: { messages: list } })
+          return list
+        }
       },
       from: (left) => left.map(({ content, role }) => ({
         role: content.some((part) => part.type === "toolResultBlock") ? "tool" : role,
@@ -212,11 +244,14 @@ const peers = {
     const { TruncatingContextCompactor } = await import("@google/adk")
     return {
       to: adkEvents,
-      work: (events) => {
-        const context = { session: { events } }
+      keeps: true,
+      begin: () => {
         const compactor = new TruncatingContextCompactor({ threshold: 80 })
-        if (compactor.shouldCompact(context)) compactor.compact(context)
-        return context.session.events
+        return (events) => {
+          const context = { session: { events } }
+          if (compactor.shouldCompact(context)) compactor.compact(context)
+          return context.session.events
+        }
       },
       from: fromAdk
     }
@@ -224,7 +259,7 @@ const peers = {
   "@llamaindex/core ChatMemoryBuffer": async () => {
     const { ChatMemoryBuffer } = await import("@llamaindex/core/memory")
     return {
-      to: () => messages.flatMap(({ parts, role }) =>
+      to: (messages) => messages.flatMap(({ parts, role }) =>
         role === "tool"
           ? resultsOf(parts).map((part) => ({ role: "user", content: part.text, options: { toolResult: { id: part.id, result: part.text, isError: false } } }))
           : [{
@@ -233,25 +268,28 @@ const peers = {
             ...(callsOf(parts).length === 0 ? {} : { options: { toolCall: callsOf(parts).map(({ args, id, name }) => ({ id, name, input: args })) } })
           }]
       ),
-      work: (list) => new ChatMemoryBuffer({ tokenLimit: target, chatHistory: list, llm: { metadata: { contextWindow: target * 2 } } }).getMessages(),
+      begin: () => (list) => new ChatMemoryBuffer({ tokenLimit: target, chatHistory: list, llm: { metadata: { contextWindow: target * 2 } } }).getMessages(),
       from: (left) => left.map(({ content, options, role }) => options?.toolResult
         ? { role: "tool", parts: [{ type: "result", id: options.toolResult.id, text: words(content) }] }
         : { role, parts: [...text(words(content)), ...(options?.toolCall ?? []).map(({ id, input, name }) => ({ type: "call", id, name, args: input }))] })
     }
   },
   "@cline/core basic": async () => {
-    const { createContextCompactionPrepareTurn } = await import("@cline/core")
-    const info = { id: "m", contextWindow: target, maxInputTokens: target, maxTokens: 4_096 }
+    const turn = await cline()
+    return { to: blocks, keeps: true, begin: () => inTurn(turn()), from: fromBlocks }
+  },
+  // As a session of Cline runs it: the whole conversation comes at each request, and what was compacted is put in its place.
+  "@cline/core basic, in its session": async () => {
+    const { createCompactionStateAwarePrepareTurn } = await import("@cline/core")
+    const turn = await cline()
     return {
       to: blocks,
-      work: async (list) => {
-        const config = { providerId: "anthropic", modelId: "m", compaction: { enabled: true, strategy: "basic" } }
-        const turn = createContextCompactionPrepareTurn(config)
-        const done = await turn({
-          agentId: "a", conversationId: "c", parentAgentId: null, iteration: 1, messages: list, apiMessages: list,
-          abortSignal: new AbortController().signal, systemPrompt: "", tools: [], model: { id: "m", provider: "anthropic", info }
-        })
-        return done?.messages ?? list
+      begin: () => {
+        let state
+        const saveState = (next) => {
+          state = next
+        }
+        return inTurn(createCompactionStateAwarePrepareTurn({ compact: turn(), getState: () => state, saveState }))
       },
       from: fromBlocks
     }
@@ -259,7 +297,8 @@ const peers = {
   "pi findCutPoint": async () => {
     const { findCutPoint } = await import(new URL("node_modules/@mariozechner/pi-coding-agent/dist/core/compaction/compaction.js", import.meta.url).href)
     return {
-      to: () => messages.filter(({ role }) => role !== "system").flatMap(({ parts, role }) =>
+      keeps: true,
+      to: (messages) => messages.filter(({ role }) => role !== "system").flatMap(({ parts, role }) =>
         role === "tool"
           ? resultsOf(parts).map((part) => ({ role: "toolResult", toolCallId: part.id, toolName: part.name, content: text(part.text), isError: false }))
           : [{
@@ -271,7 +310,7 @@ const peers = {
             ]
           }]
       ).map((message, at) => ({ type: "message", id: `e${at}`, parentId: at === 0 ? null : `e${at - 1}`, timestamp: "2026-01-01T00:00:00Z", message })),
-      work: (entries) => entries.slice(findCutPoint(entries, 0, entries.length, target).firstKeptEntryIndex),
+      begin: () => (entries) => entries.slice(findCutPoint(entries, 0, entries.length, target).firstKeptEntryIndex),
       from: (left) => left.map(({ message }) => message.role === "toolResult"
         ? { role: "tool", parts: [{ type: "result", id: message.toolCallId, text: words(message.content) }] }
         : {
@@ -292,7 +331,8 @@ const peers = {
       tokenize: (prompt) => Effect.sync(() => new Array(prompt.content.reduce((sum, message) => sum + tokensOf(message.content), 0)))
     })
     return {
-      to: () => Prompt.make(messages.map(({ parts, role }) => ({
+      join: Prompt.concat,
+      to: (messages) => Prompt.make(messages.map(({ parts, role }) => ({
         role,
         content: role === "system" ? textOf(parts) : parts.map((part) =>
           part.type === "call" ? { type: "tool-call", id: part.id, name: part.name, params: part.args, providerExecuted: false }
@@ -301,7 +341,7 @@ const peers = {
           : { type: "text", text: part.text }
         )
       }))),
-      work: (prompt) => Effect.runPromise(tokenizer.truncate(prompt, target)),
+      begin: () => (prompt) => Effect.runPromise(tokenizer.truncate(prompt, target)),
       from: ({ content }) => content.map(({ content: parts, role }) => ({
         role,
         parts: typeof parts === "string" ? text(parts) : parts.flatMap((part) =>
@@ -316,23 +356,32 @@ const peers = {
   }
 }
 
+const join = (list, more) => [...list, ...more]
+
 if (peer === undefined) {
   console.log(JSON.stringify(Object.keys(peers)))
 } else {
   // What peers print is not ours.
   console.log = console.warn = console.info = () => {}
-  const { from, to, work } = await peers[peer]()
+  const self = { join, keeps: false, ...await peers[peer]() }
+  if (other !== undefined) await self.begin()(self.to(read(other).messages))
+  let list = self.to(read(file).messages)
+  const more = () => self.to([{ role: "user", parts: [{ type: "text", text: "Go on." }] }])
   const times = []
   let left
-  const patience = 10_000
-  for (let round = 0; round < 6 && times.reduce((sum, time) => sum + time, 0) < patience; round++) {
-    if (round === 1) messages.push({ role: "user", parts: [{ type: "text", text: "Go on." }] })
-    const list = to()
+  let work
+  const patience = 3_000
+  // What was made to get here is no part of what is measured.
+  globalThis.gc()
+  const rounds = other === undefined ? 6 : 1
+  for (let round = 0; round < rounds && times.reduce((sum, time) => sum + time, 0) < patience; round++) {
     const start = process.cpuUsage()
+    work ??= self.begin()
     const done = await work(list)
     const { system, user } = process.cpuUsage(start)
     times.push((system + user) / 1_000)
-    if (round === 0) left = from(done)
+    if (round === 0) left = self.from(done)
+    list = self.join(self.keeps ? done : list, more())
   }
   const again = times.slice(1).sort((a, b) => a - b)
   const warm = again[Math.floor(again.length / 2)] ?? null
