@@ -290,18 +290,6 @@ const absorb = (self: Index, { checkpoint, inPlace, seqs }: Absorb): void => {
  * @category models
  * @since 0.1.0
  */
-export interface Counts {
-  readonly removed: number
-  readonly truncated: number
-  readonly stubbed: number
-  readonly altered: number
-  readonly absorbed: number
-}
-
-/**
- * @category models
- * @since 0.1.0
- */
 export const Counts = Schema.Struct({
   removed: Schema.Int,
   truncated: Schema.Int,
@@ -309,6 +297,12 @@ export const Counts = Schema.Struct({
   altered: Schema.Int,
   absorbed: Schema.Int
 })
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Counts = typeof Counts.Type
 
 /**
  * @category models

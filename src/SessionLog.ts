@@ -308,8 +308,6 @@ export const make = (): State => ({
   ready: null
 })
 
-const entriesOf = (message: Prompt.Message): number => message.role === "tool" ? message.content.length : 1
-
 /** Why an event cannot follow what came before it, or `undefined`. */
 const faultOf = (self: State, event: Event): string | undefined => {
   switch (event._tag) {
@@ -378,7 +376,7 @@ export const apply = (self: State, event: Event): string | undefined => {
     case "Appended":
       for (const each of event.messages) {
         self.messages.push(each)
-        self.entries += entriesOf(each.message)
+        self.entries += Transcript.entriesOf(each.message)
       }
       break
     case "Decided":
@@ -391,7 +389,7 @@ export const apply = (self: State, event: Event): string | undefined => {
     }
     case "Dropped":
       for (let at = event.messages; at < self.messages.length; at++) {
-        self.entries -= entriesOf(self.messages[at]!.message)
+        self.entries -= Transcript.entriesOf(self.messages[at]!.message)
       }
       self.messages.length = event.messages
       self.decisions.length = event.decisions
@@ -482,7 +480,7 @@ export const fold = Effect.fnUntraced(function*(
  * @since 0.1.0
  */
 export const transcriptOf = (
-  { abridged, messages }: State,
+  { abridged, messages }: Pick<State, "abridged"> & { readonly messages: ReadonlyArray<typeof Message.Type> },
   priceOf: Transcript.PriceOf
 ): Transcript.Transcript => {
   const transcript = Transcript.make(priceOf)
@@ -520,22 +518,21 @@ export const read = (
 ): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
   Effect.flatMap(store.read(), (contents) => {
     if (contents.snapshot === null) return fold(store.name, contents)
-    const whole = Effect.flatMap(store.read({ whole: true }), (all) => fold(store.name, all))
     return Effect.matchEffect(fold(store.name, contents), {
-      onFailure: () => whole,
-      onSuccess: (state) => reachesBack(state) ? whole : Effect.succeed(state)
+      onFailure: () => readWhole(store),
+      onSuccess: (state) => reachesBack(state) ? readWhole(store) : Effect.succeed(state)
     })
   })
 
 /**
- * Reads the whole state that a session had after its first `events` events, whatever a snapshot leaves out.
+ * Reads the whole state of a session, or the one that it had after its first `events` events, whatever a snapshot leaves out.
  *
  * @category running
  * @since 0.1.0
  */
 export const readWhole = (
   store: SessionStore.Service,
-  events: number
+  events?: number
 ): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
   Effect.flatMap(
     store.read({ whole: true }),
@@ -601,7 +598,7 @@ export const fork = Effect.fnUntraced(function*(
     const messages: Array<typeof Message.Type> = []
     let count = at < 0 ? 0 : counts[at]!
     for (const each of next.messages) {
-      count += entriesOf(each.message)
+      count += Transcript.entriesOf(each.message)
       if (count > entry) break
       messages.push(each)
     }

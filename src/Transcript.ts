@@ -321,10 +321,20 @@ export const take = (self: Transcript, messages: number): Transcript => {
   return taken
 }
 
+/**
+ * How many entries a message makes: one, or one for each part of a tool message.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const entriesOf = (message: Prompt.Message): number => message.role === "tool" ? message.content.length : 1
+
 const blank = Prompt.makeMessage("user", { content: [] })
 
-/** One for all of them: a long session must not cost by what nobody sees of it. As a checkpoint that is nowhere placed, it
- * is in no view. */
+/**
+ * One for all of them: a long session must not cost by what nobody sees of it. As a checkpoint that is nowhere placed, it is
+ * in no view.
+ */
 const blankEntry: Entry = {
   seq: -1,
   ordinal: -1,

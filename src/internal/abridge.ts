@@ -2,7 +2,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Decision from "../Decision.ts"
 import * as Pairing from "../Pairing.ts"
 import type * as SessionLog from "../SessionLog.ts"
-import type * as Transcript from "../Transcript.ts"
+import * as Transcript from "../Transcript.ts"
 import * as Reasoning from "./reasoning.ts"
 
 /**
@@ -13,9 +13,12 @@ import * as Reasoning from "./reasoning.ts"
  * result and their groups, and the newest entries of each kind that later ones are measured by.
  */
 export const make = (state: SessionLog.State, transcript: Transcript.Transcript): SessionLog.State => {
-  const known = state.abridged === null ? null : { ...state.abridged, kept: state.messages.length }
   // Whether a loose part may be sent depends on messages anywhere before it.
-  if (transcript.isLoose) return { ...state, abridged: known }
+  if (transcript.isLoose) {
+    return state.abridged === null
+      ? state
+      : { ...state, abridged: { ...state.abridged, kept: state.messages.length } }
+  }
   const index = Decision.index(state.decisions)
   const stays = staying(state, transcript, index)
   const { messages, runs } = without(state, stays)
@@ -99,7 +102,7 @@ const without = (
     for (; known[next]?.before === at; next++) drop(known[next]!.messages, known[next]!.entries)
     const each = state.messages[at]
     if (each === undefined) break
-    const entries = each.message.role === "tool" ? each.message.content.length : 1
+    const entries = Transcript.entriesOf(each.message)
     if (entries > 0 && stays[seq] === 0) {
       drop(1, entries)
       continue

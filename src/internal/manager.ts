@@ -614,7 +614,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     let entries = 0
     let at = 0
     for (const message of state.transcript.messages) {
-      entries += message.role === "tool" ? message.content.length : 1
+      entries += Transcript.entriesOf(message)
       if (entries > entry) break
       at++
     }
@@ -977,8 +977,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
         Effect.flatMap(Schema.decodeEffect(Saved)(saved, { errors: "all" }), (decoded) =>
           Effect.gen(function*() {
             yield* whole
-            const transcript = Transcript.make(estimator.price)
-            for (const { message, origin } of decoded.messages) Transcript.append(transcript, message, origin)
+            const { messages } = decoded
+            const transcript = SessionLog.transcriptOf({ messages, abridged: null }, estimator.price)
             const { asked, decisions, maximum, maximumRoute, memory, meter, tail } = decoded
             const next = Session.fresh(transcript, rules, decisions, { ...memory, streak: 0 }, meter, tail)
             const pace = decoded.summaries?.pace ?? Summaries.initialPace
