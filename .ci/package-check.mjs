@@ -54,11 +54,14 @@ try {
   const dist = join(consumer, "node_modules", self, "dist")
   const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"))
   const specifierOf = (/** @type {string} */ file) => file === "index.js" ? self : `${self}/${file.slice(0, -3)}`
-  const isPrivate = (/** @type {string} */ file) => /^(internal|cli)\//.test(file)
+  // Rooms hold private files; `format` and `simulate` are public, but for their parts.
+  const isPrivate = (/** @type {string} */ file) => /^(?!(format|simulate)\/(?!parts\/))[^/]+\//.test(file)
   const publicModules = files.filter((file) => !isPrivate(file)).map(specifierOf).sort()
   const privateModules = files.filter(isPrivate).map(specifierOf).sort()
   check(publicModules.includes(self), "there is no index")
-  check(privateModules.some((name) => name.includes("/internal/")) && privateModules.some((name) => name.includes("/cli/")), "no private module to test")
+  for (const room of ["cli", "session", "format/parts"]) {
+    check(privateModules.some((name) => name.startsWith(`${self}/${room}/`)), `no private module of ${room} to test`)
+  }
 
   writeFileSync(join(consumer, "imports.js"), `
     const failures = []

@@ -36,11 +36,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Budget from "./Budget.ts"
 import * as ContextManager from "./ContextManager.ts"
-import * as CacheMarks from "./internal/cacheMarks.ts"
-import * as ModelTable from "./ModelTable.ts"
 import * as Overflow from "./Overflow.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
+import * as CacheMarks from "./wire/cacheMarks.ts"
 
 /**
  * How a model is decorated.
@@ -125,7 +125,7 @@ const priceOfTools = (toolkit: unknown): number => {
 const isTool = (value: unknown): value is Tool.Any =>
   isRecord(value) && typeof value.name === "string" && "parametersSchema" in value
 
-const byTable: NonNullable<Options["windowOf"]> = (_, model) => ModelTable.find(model)
+const byTable: NonNullable<Options["windowOf"]> = (_, model) => Budget.modelOf(model)
 
 const namesInContext = Effect.gen(function*() {
   return {

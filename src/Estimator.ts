@@ -14,9 +14,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
-import { dimensions } from "./internal/imageSize.ts"
-import { blocksOf, isMedia } from "./internal/text.ts"
 import * as Marks from "./Marks.ts"
+import { blocksOf, isMedia } from "./text/text.ts"
+import { dimensions } from "./wire/imageSize.ts"
 
 /**
  * Prices messages.

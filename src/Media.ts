@@ -6,10 +6,10 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
-import * as Alter from "./internal/alter.ts"
-import * as Payload from "./internal/payload.ts"
+import * as Alter from "./ladder/alter.ts"
 import type * as Stage from "./Stage.ts"
 import * as View from "./View.ts"
+import * as Payload from "./wire/payload.ts"
 
 /** How far a limit that was exceeded is undercut, so that the next boundary is a while away. */
 const share = 0.5

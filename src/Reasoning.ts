@@ -6,9 +6,9 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
-import * as Reasoning from "./internal/reasoning.ts"
 import type * as Stage from "./Stage.ts"
 import * as View from "./View.ts"
+import * as Reasoning from "./wire/reasoning.ts"
 
 /**
  * Holds inside an unfinished tool turn that carries signed reasoning: a call of the newest assistant entry waits for its

@@ -30,10 +30,10 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
-import * as Reminder from "./internal/reminder.ts"
-import { sameMessage } from "./internal/sameMessage.ts"
 import * as Marks from "./Marks.ts"
+import * as Reminder from "./text/reminder.ts"
 import type * as Transcript from "./Transcript.ts"
+import { sameMessage } from "./wire/sameMessage.ts"
 
 /**
  * The source of runtime contexts, see `Marks`.

@@ -27,7 +27,7 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import * as Lines from "./internal/logLines.ts"
+import * as Lines from "./session/logLines.ts"
 
 /**
  * Fails when a store cannot do what it was asked for; nothing of an append that failed is kept.

@@ -25,8 +25,8 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as Sha256 from "./internal/sha256.ts"
-import { safeCut } from "./internal/text.ts"
+import * as Sha256 from "./text/sha256.ts"
+import { safeCut } from "./text/text.ts"
 import * as Transcript from "./Transcript.ts"
 
 /**

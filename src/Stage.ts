@@ -14,11 +14,11 @@ import * as Schema from "effect/Schema"
 import * as Budget from "./Budget.ts"
 import type * as CompactionEvent from "./CompactionEvent.ts"
 import * as Estimator from "./Estimator.ts"
-import * as PayloadInternal from "./internal/payload.ts"
 import * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as View from "./View.ts"
+import * as PayloadInternal from "./wire/payload.ts"
 
 /**
  * What outlives a pass.

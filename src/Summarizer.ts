@@ -14,9 +14,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import * as Extract from "./internal/extract.ts"
-import { reasonOf } from "./internal/reason.ts"
 import * as Overflow from "./Overflow.ts"
+import * as Extract from "./text/extract.ts"
+import { reasonOf } from "./text/reason.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
 
 /**

@@ -9,10 +9,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Alter from "./internal/alter.ts"
-import * as Text from "./internal/text.ts"
+import * as Alter from "./ladder/alter.ts"
 import type * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
+import * as Text from "./text/text.ts"
 import type * as Transcript from "./Transcript.ts"
 
 /**

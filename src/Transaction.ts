@@ -21,7 +21,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Guard from "./Guard.ts"
-import * as Attempt from "./internal/transaction.ts"
+import * as Attempt from "./session/transaction.ts"
 import * as Summarizer from "./Summarizer.ts"
 import * as Surface from "./Surface.ts"
 

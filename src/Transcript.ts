@@ -14,9 +14,9 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "./Decision.ts"
-import * as Text from "./internal/text.ts"
 import * as Marks from "./Marks.ts"
 import * as Pairing from "./Pairing.ts"
+import * as Text from "./text/text.ts"
 
 /**
  * A call of an assistant entry. `approval` tells that the entry asks for an approval of it.

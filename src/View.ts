@@ -13,10 +13,10 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Decision from "./Decision.ts"
-import * as Alter from "./internal/alter.ts"
-import * as WireSend from "./internal/wireSend.ts"
+import * as Alter from "./ladder/alter.ts"
 import * as Pairing from "./Pairing.ts"
 import * as Transcript from "./Transcript.ts"
+import * as WireSend from "./wire/send.ts"
 
 /**
  * @category models

@@ -24,8 +24,8 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
-import * as Pairing from "./internal/wirePairing.ts"
-import * as Send from "./internal/wireSend.ts"
+import * as Pairing from "./wire/pairing.ts"
+import * as Send from "./wire/send.ts"
 
 /**
  * The rules of one provider as data. What all providers demand is no field: each call has one result after it, no result

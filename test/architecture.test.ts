@@ -4,13 +4,13 @@ import { dirname, join, normalize, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /**
- * A file imports from its own floor (without circles) and from lower ones. Files of `internal` have no row: each
- * stands on the highest floor it imports from, and only its type imports may look up.
+ * A file imports from its own floor (without circles) and from lower ones. A private file lies in the room of its family
+ * and has no row: it stands on the highest floor it imports from, and only its type imports may look up.
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
   { name: "data", files: ["Transcript", "Decision", "View", "Pairing", "Wire", "Marks", "Receipt", "Surface"] },
   // A ladder asks the spill store where a text will lie, as it asks the estimator what a message costs.
-  { name: "measure", files: ["Estimator", "Overflow", "TokenMeter", "Settings", "Budget", "ModelTable", "SpillStore"] },
+  { name: "measure", files: ["Estimator", "Overflow", "TokenMeter", "Settings", "Budget", "SpillStore"] },
   {
     name: "decide",
     files: [
@@ -24,21 +24,18 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Media",
       "Reasoning",
       "Checkpoint",
-      "CompactionEvent",
-      "Telemetry"
+      "CompactionEvent"
     ]
   },
   {
     name: "session",
     files: [
       "ContextManager",
-      "ContextCannotFit",
       "Summarizer",
       "SessionLog",
       "SessionStore",
       "Transaction",
       "Projection",
-      "Tail",
       "RuntimeContext",
       "Conversations"
     ]
@@ -47,6 +44,10 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
   { name: "barrel", files: ["index"] },
   { name: "command line", files: ["cli/*"] }
 ]
+
+/** The rooms of private files. */
+const isPrivate = (file: string): boolean =>
+  /^(text|wire|ladder|session|policy|format\/parts|simulate\/parts)\//.test(file)
 
 /** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
 const packages: { readonly [folder: string]: ReadonlyArray<string> } = {
@@ -95,14 +96,13 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
       }
     }
     graph.set(file, edges)
-    if (folder !== "internal" && rowOf(file) === -1) {
+    if (!isPrivate(file) && rowOf(file) === -1) {
       wrong.push(`${file} is on no floor: add it to the table of this test`)
     }
   }
 
-  // The type imports of an internal file look up freely; all other imports must end somewhere below.
-  const binding = (file: string) =>
-    (graph.get(file) ?? []).filter(({ typeOnly }) => !(typeOnly && file.startsWith("internal/")))
+  // The type imports of a private file look up freely; all other imports must end somewhere below.
+  const binding = (file: string) => (graph.get(file) ?? []).filter(({ typeOnly }) => !(typeOnly && isPrivate(file)))
 
   const done = new Set<string>()
   const visit = (file: string, path: ReadonlyArray<string>): void => {
@@ -118,12 +118,12 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
   for (const file of graph.keys()) visit(file, [])
 
   const floorOf = (file: string, seen: ReadonlySet<string> = new Set()): number => {
-    if (!file.startsWith("internal/")) return rowOf(file)
+    if (!isPrivate(file)) return rowOf(file)
     if (seen.has(file)) return 0
     return Math.max(0, ...binding(file).map((target) => floorOf(target.file, new Set([...seen, file]))))
   }
   for (const file of graph.keys()) {
-    if (file.startsWith("internal/") || rowOf(file) === -1) continue
+    if (isPrivate(file) || rowOf(file) === -1) continue
     for (const target of binding(file)) {
       const [from, to] = [floorOf(file), floorOf(target.file)]
       if (to > from) {
@@ -162,15 +162,15 @@ describe("architecture", () => {
     ["up, re-export", { View: `export * from "./format/Session.ts"`, "format/Session": "" }, [
       "View (data) imports format/Session (edges), which is above it"
     ]],
-    ["up through internal", {
-      View: `import { a } from "./internal/a.ts"`,
-      "internal/a": `import { b } from "./b.ts"`,
-      "internal/b": `import * as Ladder from "../Ladder.ts"`,
+    ["up through a private file", {
+      View: `import { a } from "./ladder/a.ts"`,
+      "ladder/a": `import { b } from "./b.ts"`,
+      "ladder/b": `import * as Ladder from "../Ladder.ts"`,
       Ladder: ""
-    }, ["View (data) imports internal/a (decide), which is above it"]],
-    ["internal looks up for a type", {
-      View: `import { a } from "./internal/a.ts"`,
-      "internal/a": `import type * as View from "../View.ts"`
+    }, ["View (data) imports ladder/a (decide), which is above it"]],
+    ["a private file looks up for a type", {
+      View: `import { a } from "./ladder/a.ts"`,
+      "ladder/a": `import type * as View from "../View.ts"`
     }, []],
     ["circle", {
       Stage: `import * as Rung from "./Rung.ts"`,

@@ -8,7 +8,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import * as Text from "../src/internal/text.ts"
+import * as Text from "../src/text/text.ts"
 import { answers, bytesOf, calls, prompt, result, turn, user, words } from "./core/conversation.ts"
 
 const cap = 1_000

@@ -8,7 +8,7 @@ import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Payload from "../src/internal/payload.ts"
+import * as Payload from "../src/wire/payload.ts"
 import { answers, assistant, bytesOf, calls, prompt, result, user, words } from "./core/conversation.ts"
 
 const file = (data: string | Uint8Array | URL, mediaType = "image/png") => Prompt.makePart("file", { mediaType, data })

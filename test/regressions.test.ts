@@ -3,10 +3,10 @@
  * kind of fault: the numbers are those of the list that they were collected in.
  */
 import { assert, describe, it } from "@effect/vitest"
+import * as Budget from "effect-compaction/Budget"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Marks from "effect-compaction/Marks"
-import * as ModelTable from "effect-compaction/ModelTable"
 import * as Rung from "effect-compaction/Rung"
 import * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
@@ -472,7 +472,7 @@ const rows: ReadonlyArray<Row> = [
       const back = yield* manager.request
       assert.strictEqual(back.prefixChanged, null)
       assert.deepStrictEqual(tagged([back], "BudgetResolved").map((event) => event.total), [200_000 - 4_096 - 4_096])
-      const known = yield* ModelTable.settingsFor("claude-opus-4-5")
+      const known = yield* Budget.settingsFor("claude-opus-4-5")
       assert.deepStrictEqual(known, { window: 200_000, maxOutput: 64_000 })
     })
   },

@@ -22,7 +22,7 @@ import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as PlatformError from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import { createHash, randomBytes } from "node:crypto"
-import * as Sha256 from "../src/internal/sha256.ts"
+import * as Sha256 from "../src/text/sha256.ts"
 import { answers, bytesOf, calls, prompt, result, turn, user, words } from "./core/conversation.ts"
 
 const files = Layer.mergeAll(NodeFileSystem.layer, NodePath.layer)

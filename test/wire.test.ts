@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import * as Send from "../src/internal/wireSend.ts"
+import * as Send from "../src/wire/send.ts"
 import * as Validators from "./wireValidators.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
-import * as Text from "../internal/text.ts"
+import * as Text from "../text/text.ts"
 import * as Transcript from "../Transcript.ts"
 import * as Wire from "../Wire.ts"
 

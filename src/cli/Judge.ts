@@ -7,10 +7,10 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Fill from "../internal/simulateFill.ts"
-import * as Text from "../internal/text.ts"
+import * as Fill from "../simulate/parts/fill.ts"
 import * as Retention from "../simulate/Retention.ts"
 import type * as Simulation from "../simulate/Simulation.ts"
+import * as Text from "../text/text.ts"
 import * as ShellCommand from "./ShellCommand.ts"
 
 /** The flag; what it gives is the command. */

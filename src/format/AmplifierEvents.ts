@@ -7,12 +7,12 @@
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Json from "../internal/formatJson.ts"
-import * as Usage from "../internal/formatUsage.ts"
-import * as Wire from "../internal/formatWire.ts"
 import * as AnthropicMessages from "./AnthropicMessages.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
+import * as Json from "./parts/json.ts"
+import * as Usage from "./parts/usage.ts"
+import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 import * as Session from "./Session.ts"
 

@@ -8,11 +8,11 @@
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Parts from "../internal/formatGemini.ts"
-import * as Json from "../internal/formatJson.ts"
-import * as Message from "../internal/formatMessage.ts"
-import * as Usage from "../internal/formatUsage.ts"
-import * as Wire from "../internal/formatWire.ts"
+import * as Parts from "./parts/gemini.ts"
+import * as Json from "./parts/json.ts"
+import * as Message from "./parts/message.ts"
+import * as Usage from "./parts/usage.ts"
+import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 
 const format = "gemini"

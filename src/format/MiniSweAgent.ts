@@ -7,12 +7,12 @@
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Chat from "../internal/formatChat.ts"
-import * as Json from "../internal/formatJson.ts"
-import * as Responses from "../internal/formatResponses.ts"
-import * as Usage from "../internal/formatUsage.ts"
-import * as Wire from "../internal/formatWire.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
+import * as Chat from "./parts/chat.ts"
+import * as Json from "./parts/json.ts"
+import * as Responses from "./parts/responses.ts"
+import * as Usage from "./parts/usage.ts"
+import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 import type * as Session from "./Session.ts"
 

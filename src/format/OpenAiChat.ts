@@ -8,10 +8,10 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Json from "../internal/formatJson.ts"
-import * as Message from "../internal/formatMessage.ts"
-import * as Wire from "../internal/formatWire.ts"
 import * as Marks from "../Marks.ts"
+import * as Json from "./parts/json.ts"
+import * as Message from "./parts/message.ts"
+import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 import type * as Session from "./Session.ts"
 

@@ -25,7 +25,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Blocks from "../internal/simulateBlocks.ts"
+import * as Blocks from "./parts/blocks.ts"
 
 /**
  * Rules of a cache with explicit breakpoints.

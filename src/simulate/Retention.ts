@@ -15,9 +15,9 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Random from "../internal/simulateRandom.ts"
-import * as Text from "../internal/text.ts"
 import * as Marks from "../Marks.ts"
+import * as Text from "../text/text.ts"
+import * as Random from "./parts/random.ts"
 
 /**
  * @category models

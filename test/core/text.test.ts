@@ -4,7 +4,7 @@ import * as Stage from "effect-compaction/Stage"
 import * as ToolResult from "effect-compaction/ToolResult"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import * as Text from "../../src/internal/text.ts"
+import * as Text from "../../src/text/text.ts"
 import { answers, calls, prompt, result } from "./conversation.ts"
 
 const digits = "0123456789"

@@ -11,7 +11,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { errorAt, recover, splitter } from "../../src/internal/jsonLines.ts"
+import { errorAt, recover, splitter } from "../../src/format/parts/jsonLines.ts"
 import { billed, kinds, outline, recorded } from "./recorded.ts"
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/format/${name}`, import.meta.url))

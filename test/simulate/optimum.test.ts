@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Optimum from "effect-compaction/simulate/Optimum"
 import * as PromptCache from "effect-compaction/simulate/PromptCache"
 import * as Prompt from "effect/ai/Prompt"
-import * as Random from "../../src/internal/simulateRandom.ts"
+import * as Random from "../../src/simulate/parts/random.ts"
 
 const price = { input: 5, cacheWrite: 6.25, cacheRead: 0.5, output: 25 }
 

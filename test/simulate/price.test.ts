@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Price from "effect-compaction/simulate/Price"
 import * as PromptCache from "effect-compaction/simulate/PromptCache"
-import * as Random from "../../src/internal/simulateRandom.ts"
+import * as Random from "../../src/simulate/parts/random.ts"
 
 describe("Price", () => {
   it("bills each bucket at its own price, in dollars", () => {

@@ -9,7 +9,7 @@ import * as Simulation from "effect-compaction/simulate/Simulation"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import * as Random from "../../src/internal/simulateRandom.ts"
+import * as Random from "../../src/simulate/parts/random.ts"
 
 const planted = Retention.plant(Retention.generate({ seed: 11, turns: 90, resultChars: 1_500 }), { seed: 2, count: 24 })
 const recording: Simulation.Recording = { messages: planted.messages }

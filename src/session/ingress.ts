@@ -2,8 +2,8 @@ import type * as CompactionEvent from "../CompactionEvent.ts"
 import type * as Decision from "../Decision.ts"
 import type * as Settings from "../Settings.ts"
 import * as SpillStore from "../SpillStore.ts"
+import * as Text from "../text/text.ts"
 import type * as Transcript from "../Transcript.ts"
-import * as Text from "./text.ts"
 
 /** A result that is cut because of its size as it came, and what is told about it. */
 export interface Capped {

@@ -1,7 +1,7 @@
 /** Cuts text into lines, and finds the JSON values in a line that is not one. */
 import type * as Schema from "effect/Schema"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
 
 /** Takes text in pieces of any size and hands on whole lines; only the unfinished line is kept. */
 export const splitter = (onLine: (line: string) => void) => {

@@ -2,9 +2,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type * as Session from "../format/Session.ts"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
+import type * as Session from "../Session.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
 
 /** A block of an assistant message. Blocks that `Prompt` has no part for are kept opaque. */
 export const assistantPart = (

@@ -1,9 +1,9 @@
 /** What the formats of the Vercel AI SDK and of opencode, which is built on it, share. */
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
-import * as Wire from "./formatWire.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
+import * as Wire from "./wire.ts"
 
 /**
  * Keeps what providers noted on a part, provider by provider. What a provider needs back with reasoning stands where

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import * as CompactionEvent from "./CompactionEvent.ts"
+import * as CompactionEvent from "../CompactionEvent.ts"
 
 /**
  * Fails when no smaller view can be made of a conversation that the provider refused, or the smallest is too large still:

@@ -2,9 +2,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
-import * as Wire from "./formatWire.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
+import * as Wire from "./wire.ts"
 
 /** Gives ids to calls that have none, and finds the call of a result that has none. */
 export interface Pairing {

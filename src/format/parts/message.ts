@@ -1,7 +1,7 @@
 /** Builds `Prompt` messages and parts for the readers, without decoding them. */
 import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
-import * as Marks from "../Marks.ts"
+import * as Marks from "../../Marks.ts"
 
 export type Options = Prompt.ProviderOptions
 

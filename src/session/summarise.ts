@@ -6,8 +6,8 @@ import * as Guard from "../Guard.ts"
 import * as Marks from "../Marks.ts"
 import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
+import * as Text from "../text/text.ts"
 import type * as View from "../View.ts"
-import * as Text from "./text.ts"
 
 /**
  * What is known when a summary is begun: the view and the span as they are then, and the messages that were really sent,

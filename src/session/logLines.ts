@@ -1,5 +1,5 @@
 import type * as Schema from "effect/Schema"
-import * as Crc32 from "./crc32.ts"
+import * as Crc32 from "../text/crc32.ts"
 
 /**
  * The file of a log. Each line is one append: the seq of its first event, a checksum, and the events. A line counts when

@@ -1,5 +1,5 @@
 import type * as Prompt from "effect/ai/Prompt"
-import * as Marks from "../Marks.ts"
+import * as Marks from "../../Marks.ts"
 
 /** The blocks of a message as a prompt cache sees them: a hash of each one, its share of the price, and a hash of all. */
 export interface Blocks {

@@ -1,13 +1,13 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
+import * as Alter from "../ladder/alter.ts"
 import * as Pairing from "../Pairing.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
-import * as Alter from "./alter.ts"
-import * as Payload from "./payload.ts"
-import { sameMessage } from "./sameMessage.ts"
-import * as WireSend from "./wireSend.ts"
+import * as Payload from "../wire/payload.ts"
+import { sameMessage } from "../wire/sameMessage.ts"
+import * as WireSend from "../wire/send.ts"
 
 /**
  * The view of a session that grows: what a request costs is what came since the last one.

@@ -1,5 +1,5 @@
 import type * as Prompt from "effect/ai/Prompt"
-import * as Text from "./text.ts"
+import * as Text from "../text/text.ts"
 
 /** What a request carries: how many images, files and other media, and about how many bytes. */
 export interface Payload {

@@ -1,15 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Budget from "effect-compaction/Budget"
-import * as ModelTable from "effect-compaction/ModelTable"
 import * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 
-const own = (prefix: string, window: number): ModelTable.Row => ({ prefix, window, maxOutput: 1_000, source: "test" })
+const own = (prefix: string, window: number): Budget.Model => ({ prefix, window, maxOutput: 1_000, source: "test" })
 
-describe("ModelTable", () => {
+describe("Budget.models", () => {
   const known: ReadonlyArray<
-    readonly [model: string, window: number | undefined, table?: ReadonlyArray<ModelTable.Row>]
+    readonly [model: string, window: number | undefined, table?: ReadonlyArray<Budget.Model>]
   > = [
     ["claude-opus-4-5", 200_000],
     ["claude-opus-4-5-20251101", 200_000],
@@ -24,23 +23,23 @@ describe("ModelTable", () => {
     ["someone-elses", undefined],
     ["", undefined],
     // One's own rows come first, and the longer prefix counts wherever it stands.
-    ["claude-opus-4-5", 1_000_000, [own("claude-opus-4-5", 1_000_000), ...ModelTable.rows]],
+    ["claude-opus-4-5", 1_000_000, [own("claude-opus-4-5", 1_000_000), ...Budget.models]],
     ["m-large-1", 2, [own("m", 1), own("m-large", 2)]],
     ["m-large-1", 2, [own("m-large", 2), own("m", 1)]],
     ["m-small", 1, [own("m", 1), own("m-large", 2)]]
   ]
   for (const [model, window, table] of known) {
     it(`${model} among ${table?.length ?? "all"}: ${window}`, () =>
-      assert.strictEqual(ModelTable.find(model, table)?.window, window))
+      assert.strictEqual(Budget.modelOf(model, table)?.window, window))
   }
 
   it("is dated, and says where each row is from", () => {
-    assert.match(ModelTable.asOf, /^\d{4}-\d{2}-\d{2}$/)
-    for (const row of ModelTable.rows) {
+    assert.match(Budget.modelsAsOf, /^\d{4}-\d{2}-\d{2}$/)
+    for (const row of Budget.models) {
       assert.match(row.source, /^https:/)
       assert.isAbove(row.window, row.maxOutput, row.prefix)
     }
-    const prefixes = ModelTable.rows.map(({ prefix }) => prefix)
+    const prefixes = Budget.models.map(({ prefix }) => prefix)
     assert.deepStrictEqual(prefixes, Array.from(new Set(prefixes)))
   })
 
@@ -51,7 +50,7 @@ describe("ModelTable", () => {
         said.push(String(message))
       })
       const settingsOf = (model: string) =>
-        ModelTable.settingsFor(model).pipe(
+        Budget.settingsFor(model).pipe(
           Effect.flatMap(Settings.decode),
           Effect.provideService(Logger.CurrentLoggers, new Set([logger]))
         )

@@ -1,7 +1,7 @@
 /** Takes JSON apart; every failure names the file, the line and the path of the field. */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Session from "../format/Session.ts"
+import * as Session from "../Session.ts"
 
 /** Where a value stands: `field` is its path from the record, `""` for the record itself. */
 export interface Place {

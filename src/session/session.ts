@@ -5,12 +5,12 @@ import type * as Budget from "../Budget.ts"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import * as Decision from "../Decision.ts"
 import * as Stage from "../Stage.ts"
-import * as Tail from "../Tail.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 import type * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import type * as Wire from "../Wire.ts"
 import * as Live from "./live.ts"
+import * as Tail from "./tail.ts"
 
 /** What tells one request from another. */
 export interface Asked {

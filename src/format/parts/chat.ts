@@ -1,9 +1,9 @@
 /** Reads chat messages that other formats keep among notes of their own. */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as OpenAiChat from "../format/OpenAiChat.ts"
-import * as Session from "../format/Session.ts"
-import type * as Json from "./formatJson.ts"
+import * as OpenAiChat from "../OpenAiChat.ts"
+import * as Session from "../Session.ts"
+import type * as Json from "./json.ts"
 
 /**
  * The messages at `place` as a session of `format`: one message for each, in order. An empty list is an empty session.

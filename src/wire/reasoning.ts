@@ -1,6 +1,6 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Transcript from "../Transcript.ts"
-import * as WireSend from "./wireSend.ts"
+import * as WireSend from "./send.ts"
 
 /** Whether a message holds reasoning that its provider signed, or knows as an item of its own. */
 export const isSigned = (message: Prompt.Message): boolean =>

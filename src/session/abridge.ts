@@ -3,7 +3,7 @@ import * as Decision from "../Decision.ts"
 import * as Pairing from "../Pairing.ts"
 import type * as SessionLog from "../SessionLog.ts"
 import * as Transcript from "../Transcript.ts"
-import * as Reasoning from "./reasoning.ts"
+import * as Reasoning from "../wire/reasoning.ts"
 
 /**
  * What a session is without the messages that have left its view for good: its next views, and what is decided of them, are

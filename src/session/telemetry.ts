@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import type * as CompactionEvent from "./CompactionEvent.ts"
+import type * as CompactionEvent from "../CompactionEvent.ts"
 
 /**
  * The boundaries, by `level` and `kind`.

@@ -9,11 +9,11 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
-import type * as Decision from "./Decision.ts"
-import * as Reminder from "./internal/reminder.ts"
-import * as Marks from "./Marks.ts"
-import type * as Settings from "./Settings.ts"
-import * as Transcript from "./Transcript.ts"
+import type * as Decision from "../Decision.ts"
+import * as Marks from "../Marks.ts"
+import type * as Settings from "../Settings.ts"
+import * as Reminder from "../text/reminder.ts"
+import * as Transcript from "../Transcript.ts"
 
 /**
  * What the tail remembers: the generations that were announced in full and repeated, and the one whose repeat waits for

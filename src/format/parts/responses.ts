@@ -2,9 +2,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type * as Session from "../format/Session.ts"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
+import type * as Session from "../Session.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
 
 /**
  * What an item is to the conversation: a part of the response it belongs to, the result of a call, or a message that

@@ -3,12 +3,12 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type * as Reader from "../format/Reader.ts"
-import type * as Session from "../format/Session.ts"
-import * as Marks from "../Marks.ts"
-import * as Findings from "./formatFindings.ts"
-import * as Json from "./formatJson.ts"
-import * as Message from "./formatMessage.ts"
+import * as Marks from "../../Marks.ts"
+import type * as Reader from "../Reader.ts"
+import type * as Session from "../Session.ts"
+import * as Findings from "./findings.ts"
+import * as Json from "./json.ts"
+import * as Message from "./message.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Notes: fields of the wire that `Prompt` has no place for and that are not content, kept under the format's own name

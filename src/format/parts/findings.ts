@@ -1,6 +1,6 @@
 /** What the readers report of a session. */
 import type * as Prompt from "effect/ai/Prompt"
-import type * as Session from "../format/Session.ts"
+import type * as Session from "../Session.ts"
 
 /** Counts things of one kind, so that a thousand of them are one finding, at the line of the first. */
 export const tally = () => {

@@ -1,7 +1,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
+import * as Text from "../text/text.ts"
 import type * as Transcript from "../Transcript.ts"
-import * as Text from "./text.ts"
 
 /**
  * What was made of an entry already. The replacement is a pure function of the entry and the decisions, so a pass that

@@ -1,8 +1,8 @@
 /** Brings the usage records of the formats to four disjoint buckets. */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type * as Session from "../format/Session.ts"
-import * as Json from "./formatJson.ts"
+import type * as Session from "../Session.ts"
+import * as Json from "./json.ts"
 
 /**
  * Where a format keeps its counts. A name with a dot is that of a member of a member; of several names the first that
