@@ -30,37 +30,28 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { pipe } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
-import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type * as Budget from "./Budget.ts"
-import * as Checkpoint from "./Checkpoint.ts"
 import type * as CompactionEvent from "./CompactionEvent.ts"
 import type * as Decision from "./Decision.ts"
-import * as Gate from "./Gate.ts"
-import * as Guard from "./Guard.ts"
-import * as Ladder from "./Ladder.ts"
-import * as Media from "./Media.ts"
+import type * as Guard from "./Guard.ts"
 import type * as Overflow from "./Overflow.ts"
+import * as Policy from "./Policy.ts"
 import type * as Projection from "./Projection.ts"
-import * as Reasoning from "./Reasoning.ts"
 import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
 import { ContextCannotFit } from "./session/contextCannotFit.ts"
 import * as Manager from "./session/manager.ts"
 import * as SessionLog from "./SessionLog.ts"
 import * as SessionStore from "./SessionStore.ts"
-import * as Settings from "./Settings.ts"
-import * as Stage from "./Stage.ts"
 import type * as Summarizer from "./Summarizer.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
 import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, SurfaceChanged } from "./Transaction.ts"
 import type * as View from "./View.ts"
-import type * as Wire from "./Wire.ts"
 
 /**
  * What is sent next.
@@ -326,86 +317,17 @@ export interface ContextManager<out E = never> {
 }
 
 /**
- * Builds the pass of a manager from a ladder: the gates, the limits of media, the summaries, the ladder, the clear floor,
- * and the end of signed reasoning whose prefix they changed.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const passOf = <E, R>(
-  ladder: Ladder.Ladder<E, R>
-): Stage.Stage<E | PassError, R> =>
-  pipe(
-    Stage.pipeline(
-      Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings)),
-      Stage.guard(
-        Stage.pipeline(
-          Checkpoint.absorbSmaller,
-          Checkpoint.between,
-          Stage.when(ladder, (pass) => Gate.threshold(pass) && Checkpoint.needsLadder(pass))
-        ),
-        Guard.clearAtLeast
-      )
-    ),
-    Stage.skipOn("ProvenanceRefused"),
-    Stage.when((pass) => Gate.threshold(pass) || Gate.summary(pass)),
-    (compaction) => Stage.pipeline(Media.limit, compaction),
-    Reasoning.strip,
-    Stage.when((pass) => !Reasoning.isHeld(pass)),
-    (compaction) => Stage.pipeline(Gate.overhead, compaction)
-  )
-
-/**
- * What the standard pass may fail with. Each of them takes a setting that is off by default: `clearAtLeast`,
- * `whenInfeasible: "fail"`, `strict`.
- *
- * @category errors
- * @since 0.1.0
- */
-export type PassError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gate.TargetBelowOverhead
-
-/**
- * The pass of a manager that is given none. It is made of the stages that anyone composes: put another in the place of
- * one, and the manager does something else.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const pass: Stage.Stage<PassError> = passOf(Ladder.progressive)
-
-/**
- * How a session is managed.
- *
- * **Details**
- *
- * - `settings`: what the ladder and its guards go by; see `Settings`.
- * - `pass`: what is run over the view of each request, below the trigger too; the default is {@link pass}.
- * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
- * - `summaryRetry`: when a summary that could not be written is tried again, within its timeout; not at all by default.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Options<out E, out R> {
-  readonly settings?: Settings.Input
-  readonly pass?: Stage.Stage<E, R>
-  readonly wire?: Wire.Rules
-  readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
-}
-
-/**
  * Makes the manager of one conversation. It ends with its scope: a summary that is being written is interrupted then.
  *
- * Fails when the settings do not decode, with the path of each bad key.
+ * Fails when the policy is not right, with the path of each bad key.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const make = <E = PassError, R = never>(
-  options: Options<E, R> = {}
-): Effect.Effect<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> =>
-  // Without a pass of the caller's, `E` is what the default one fails with, and it needs nothing.
-  Manager.make(options, (options.pass ?? pass) as Stage.Stage<E, R>)
+export const make = <E = never, R = never, P = Policy.PassError>(
+  options: Policy.Options<E, R, P> = {}
+): Effect.Effect<ContextManager<E | P>, Policy.PolicyError, R | Scope.Scope> =>
+  Effect.flatMap(Policy.prepare(options), (policy) => Manager.make(policy))
 
 /**
  * Makes the manager of a session that is kept in a `SessionStore`: it goes on where the log ends. What changes the session
@@ -419,23 +341,22 @@ export const make = <E = PassError, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const open = Effect.fnUntraced(function*<E = PassError, R = never>(
-  options: Options<E, R> = {}
-): Effect.fn.Return<ContextManager<E>, OpenError, R | Scope.Scope> {
+export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
+  options: Policy.Options<E, R, P> = {}
+): Effect.fn.Return<ContextManager<E | P>, OpenError, R | Scope.Scope> {
+  const policy = yield* Policy.prepare(options)
   const store = (yield* SessionStore.SessionStore) ?? (yield* SessionStore.makeMemory)
-  const state = yield* SessionLog.read(store)
-  // See `make`.
-  return yield* Manager.make(options, (options.pass ?? pass) as Stage.Stage<E, R>, { store, state })
+  return yield* Manager.make(policy, { store, state: yield* SessionLog.read(store) })
 })
 
 /**
- * Why a session cannot be opened: the settings do not decode, or its log cannot be read.
+ * Why a session cannot be opened: its policy is not right, or its log cannot be read.
  *
  * @category errors
  * @since 0.1.0
  */
 export type OpenError =
-  | Schema.SchemaError
+  | Policy.PolicyError
   | SessionLog.SessionUnreadable
   | SessionStore.SessionStoreError
   | SessionStore.SessionCorrupt
@@ -462,7 +383,7 @@ export const Current = Context.Reference<ContextManager<unknown> | undefined>(
  */
 export interface ServiceClass<Self, Id extends string, E, R> extends Context.ServiceClass<Self, Id, ContextManager<E>> {
   /** Makes one manager; provide it once for each conversation. Needs what the stages of the pass need. */
-  readonly layer: Layer.Layer<Self, Schema.SchemaError, R>
+  readonly layer: Layer.Layer<Self, Policy.PolicyError, R>
 }
 
 /**
@@ -491,11 +412,11 @@ export interface ServiceClass<Self, Id extends string, E, R> extends Context.Ser
  * @since 0.1.0
  */
 export const Service = <Self>() =>
-<const Id extends string, E = PassError, R = never>(
+<const Id extends string, E = never, R = never, P = Policy.PassError>(
   id: Id,
-  options: Options<E, R> = {}
-): ServiceClass<Self, Id, E, R> => {
-  const Tag = Context.Service<Self, ContextManager<E>>()(id)
+  options: Policy.Options<E, R, P> = {}
+): ServiceClass<Self, Id, E | P, R> => {
+  const Tag = Context.Service<Self, ContextManager<E | P>>()(id)
   return Object.assign(Tag, {
     layer: Layer.effectContext(
       Effect.map(make(options), (manager) => Context.add(Context.make(Tag, manager), Current, manager))

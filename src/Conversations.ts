@@ -9,9 +9,9 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as RcMap from "effect/RcMap"
-import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as ContextManager from "./ContextManager.ts"
+import type * as Policy from "./Policy.ts"
 
 /**
  * A keyed map of managers.
@@ -28,10 +28,10 @@ import * as ContextManager from "./ContextManager.ts"
 export interface Conversations<out E = never> {
   readonly get: (
     id: string
-  ) => Effect.Effect<ContextManager.ContextManager<E>, Schema.SchemaError, Scope.Scope>
+  ) => Effect.Effect<ContextManager.ContextManager<E>, Policy.PolicyError, Scope.Scope>
   readonly provide: (
     id: string
-  ) => <A, E2, R>(effect: Effect.Effect<A, E2, R>) => Effect.Effect<A, E2 | Schema.SchemaError, R>
+  ) => <A, E2, R>(effect: Effect.Effect<A, E2, R>) => Effect.Effect<A, E2 | Policy.PolicyError, R>
   readonly drop: (id: string) => Effect.Effect<void>
 }
 
@@ -41,7 +41,7 @@ export interface Conversations<out E = never> {
  * @category models
  * @since 0.1.0
  */
-export interface Options<out E, out R> extends ContextManager.Options<E, R> {
+export interface Options<out E = never, out R = never, out P = Policy.PassError> extends Policy.Options<E, R, P> {
   readonly idleTimeToLive?: Duration.Input
 }
 
@@ -52,9 +52,9 @@ export interface Options<out E, out R> extends ContextManager.Options<E, R> {
  * @category constructors
  * @since 0.1.0
  */
-export const make = Effect.fnUntraced(function*<E = ContextManager.PassError, R = never>(
-  options: Options<E, R> = {}
-): Effect.fn.Return<Conversations<E>, never, R | Scope.Scope> {
+export const make = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
+  options: Options<E, R, P> = {}
+): Effect.fn.Return<Conversations<E | P>, never, R | Scope.Scope> {
   const { idleTimeToLive = "5 minutes", ...managed } = options
   const managers = yield* RcMap.make({
     lookup: (_: string) => ContextManager.make(managed),
@@ -88,10 +88,10 @@ export interface ServiceClass<Self, Id extends string, E, R> extends Context.Ser
  * @since 0.1.0
  */
 export const Service = <Self>() =>
-<const Id extends string, E = ContextManager.PassError, R = never>(
+<const Id extends string, E = never, R = never, P = Policy.PassError>(
   id: Id,
-  options: Options<E, R> = {}
-): ServiceClass<Self, Id, E, R> => {
-  const Tag = Context.Service<Self, Conversations<E>>()(id)
+  options: Options<E, R, P> = {}
+): ServiceClass<Self, Id, E | P, R> => {
+  const Tag = Context.Service<Self, Conversations<E | P>>()(id)
   return Object.assign(Tag, { layer: Layer.effect(Tag, make(options)) })
 }

@@ -24,14 +24,15 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Media",
       "Reasoning",
       "Checkpoint",
-      "CompactionEvent"
+      "CompactionEvent",
+      "Summarizer"
     ]
   },
+  { name: "policy", files: ["Policy"] },
   {
     name: "session",
     files: [
       "ContextManager",
-      "Summarizer",
       "SessionLog",
       "SessionStore",
       "Transaction",
@@ -40,7 +41,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Conversations"
     ]
   },
-  { name: "edges", files: ["CompactedModel", "Policy", "format/*", "simulate/*"] },
+  { name: "edges", files: ["CompactedModel", "format/*", "simulate/*"] },
   { name: "barrel", files: ["index"] },
   { name: "command line", files: ["cli/*"] }
 ]

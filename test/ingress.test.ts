@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Marks from "effect-compaction/Marks"
+import type * as Policy from "effect-compaction/Policy"
 import type * as Settings from "effect-compaction/Settings"
 import * as SpillStore from "effect-compaction/SpillStore"
 import type * as Prompt from "effect/ai/Prompt"
@@ -16,11 +17,11 @@ const settings: Settings.Input = { notice: false, maxToolResultBytes: cap }
 
 /** Runs with a manager, and returns what it published beside what came of it. */
 const published = <A>(
-  options: ContextManager.Options<never, never>,
-  use: (manager: ContextManager.ContextManager<ContextManager.PassError>) => Effect.Effect<A, unknown>
+  options: Policy.Options,
+  use: (manager: ContextManager.ContextManager<Policy.PassError>) => Effect.Effect<A, unknown>
 ) =>
   Effect.gen(function*() {
-    const manager = yield* ContextManager.make<ContextManager.PassError, never>(options)
+    const manager = yield* ContextManager.make(options)
     const events: Array<CompactionEvent.CompactionEvent> = []
     const fiber = yield* Effect.forkChild(
       Stream.runForEach(manager.events, (event) => Effect.sync(() => events.push(event))),

@@ -63,20 +63,18 @@ type StandardError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gat
 describe("the types of a policy", () => {
   it("hold exactly the errors and services of its kinds", () => {
     const plain = Policy.options(Policy.codex)
-    exactly<Equal<typeof plain, Policy.Options<never, never>>>()
-    exactly<Equal<typeof plain.pass, Stage.Stage<StandardError>>>()
+    exactly<Equal<typeof plain, Policy.Written>>()
     const own = Own.options({ ...Policy.codex, ladder: [{ _tag: "test/redact", tool: "vault", strict: true }] })
-    exactly<Equal<typeof own.pass, Stage.Stage<Leaked | StandardError, Words>>>()
     exactly<Equal<typeof own.ladder, Ladder.Ladder<Leaked, Words>>>()
     const manager = ContextManager.make(own)
     exactly<
       Equal<
         typeof manager,
-        Effect.Effect<ContextManager.ContextManager<Leaked | StandardError>, Schema.SchemaError, Words | Scope.Scope>
+        Effect.Effect<ContextManager.ContextManager<Leaked | StandardError>, Policy.PolicyError, Words | Scope.Scope>
       >
     >()
     class AppContext extends ContextManager.Service<AppContext>()("test/AppContext", own) {}
-    exactly<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Schema.SchemaError, Words>>>()
+    exactly<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Policy.PolicyError, Words>>>()
     exactly<Equal<typeof AppContext["Service"], ContextManager.ContextManager<Leaked | StandardError>>>()
     class PresetContext extends ContextManager.Service<PresetContext>()(
       "test/PresetContext",
@@ -215,7 +213,7 @@ describe("the presets", () => {
 
   it.effect("contextSimple gives the bytes of a manager without a policy", () =>
     Effect.gen(function*() {
-      const bytes = (options: ContextManager.Options<ContextManager.PassError, never>) =>
+      const bytes = (options: Policy.Options) =>
         Effect.gen(function*() {
           const manager = yield* ContextManager.make(options)
           yield* manager.append(session)

@@ -308,7 +308,7 @@ const rows: ReadonlyArray<Row> = [
       const ladder = Ladder.make(Rung.clearToolResults({ keep: 3 }), Rung.remove({ relax: 1 }))
       const manager = yield* ContextManager.make({
         settings: { notice: false, maxTokens: 8_000, protectedToolResults: 1 },
-        pass: ContextManager.passOf(ladder)
+        ladder: ladder
       })
       const requests = yield* play(manager, [[user("go")], ...Arr.range(0, 59).map((n) => turn(`c${n}`, 2_000))])
       const boundaries = tagged(requests, "Compacted")

@@ -225,7 +225,7 @@ describe("clearToolResults", () => {
       const store = yield* SpillStore.SpillStore
       const manager = yield* ContextManager.make({
         settings: { notice: false },
-        pass: ContextManager.passOf(Ladder.make(Rung.clearToolResults({ keep: 1 })))
+        ladder: Ladder.make(Rung.clearToolResults({ keep: 1 }))
       })
       yield* manager.append(reads)
       const request = yield* manager.requestWith({ budget: 15_000 })

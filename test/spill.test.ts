@@ -176,7 +176,7 @@ describe("a manager with a store", () => {
       const { asked, service, texts } = failing(0)
       const ladder = Ladder.make(Rung.truncateToolResults({ fraction: 1 }), Rung.clearToolResults({ keep: 1 }))
       const manager = yield* providing(service)(
-        ContextManager.make({ settings, pass: ContextManager.passOf(ladder) })
+        ContextManager.make({ settings, ladder: ladder })
       )
       yield* manager.append(conversation)
       yield* manager.requestWith(budget)

@@ -6,6 +6,7 @@ import * as Estimator from "effect-compaction/Estimator"
 import * as Gate from "effect-compaction/Gate"
 import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as Stage from "effect-compaction/Stage"
 import type * as Summarizer from "effect-compaction/Summarizer"
@@ -159,10 +160,10 @@ const handled = () => climb().pipe(Effect.catchTag("IndexLost", () => Effect.suc
 ok<Equal<Effect.Error<ReturnType<typeof handled>>, IndexStale>>()
 
 // ---- managers ----------------------------------------------------------------------------------------------------
-ok<Equal<typeof ContextManager.pass, Stage.Stage<ContextManager.PassError>>>()
+ok<Equal<typeof Policy.pass, Policy.Pass<Policy.PassError>>>()
 ok<
   Equal<
-    ContextManager.PassError,
+    Policy.PassError,
     Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gate.TargetBelowOverhead
   >
 >()
@@ -170,37 +171,50 @@ const standard = () => ContextManager.make()
 ok<
   Equal<
     ReturnType<typeof standard>,
-    Effect.Effect<ContextManager.ContextManager<ContextManager.PassError>, Schema.SchemaError, Scope.Scope>
+    Effect.Effect<ContextManager.ContextManager<Policy.PassError>, Policy.PolicyError, Scope.Scope>
   >
 >()
 const set = () => ContextManager.make({ settings: { window: 200_000 } })
 ok<Equal<ReturnType<typeof set>, ReturnType<typeof standard>>>()
 
-const indexed = ContextManager.passOf(withIndex)
-ok<Equal<typeof indexed, Stage.Stage<IndexLost | IndexStale | ContextManager.PassError, CodeIndex>>>()
-const custom = () => ContextManager.make({ pass: softened })
+const indexed = Policy.passOf(withIndex)
+ok<Equal<typeof indexed, Policy.Pass<IndexLost | IndexStale | Policy.PassError, CodeIndex>>>()
+const custom = () => ContextManager.make({ pass: Policy.passFrom(softened) })
 ok<
   Equal<
     ReturnType<typeof custom>,
-    Effect.Effect<ContextManager.ContextManager<IndexLost>, Schema.SchemaError, CodeIndex | Clockwork | Scope.Scope>
+    Effect.Effect<ContextManager.ContextManager<IndexLost>, Policy.PolicyError, CodeIndex | Clockwork | Scope.Scope>
   >
 >()
-const infallible = () => ContextManager.make({ pass: Stage.pipeline() })
+const infallible = () => ContextManager.make({ pass: Policy.passFrom() })
 ok<
   Equal<
     ReturnType<typeof infallible>,
-    Effect.Effect<ContextManager.ContextManager, Schema.SchemaError, Scope.Scope>
+    Effect.Effect<ContextManager.ContextManager, Policy.PolicyError, Scope.Scope>
+  >
+>()
+
+// A ladder comes with the errors of the pass around it, a whole pass with its own alone.
+const laddered = () => ContextManager.make({ ladder: withIndex })
+ok<
+  Equal<
+    ReturnType<typeof laddered>,
+    Effect.Effect<
+      ContextManager.ContextManager<IndexLost | IndexStale | Policy.PassError>,
+      Policy.PolicyError,
+      CodeIndex | Scope.Scope
+    >
   >
 >()
 
 class AppContext extends ContextManager.Service<AppContext>()("app/AppContext", { pass: indexed }) {}
-ok<Equal<AppContext["Service"], ContextManager.ContextManager<IndexLost | IndexStale | ContextManager.PassError>>>()
-ok<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Schema.SchemaError, CodeIndex>>>()
+ok<Equal<AppContext["Service"], ContextManager.ContextManager<IndexLost | IndexStale | Policy.PassError>>>()
+ok<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Policy.PolicyError, CodeIndex>>>()
 ok<Equal<typeof AppContext.key, "app/AppContext">>()
 
 class PlainContext extends ContextManager.Service<PlainContext>()("app/PlainContext") {}
-ok<Equal<PlainContext["Service"], ContextManager.ContextManager<ContextManager.PassError>>>()
-ok<Equal<typeof PlainContext.layer, Layer.Layer<PlainContext, Schema.SchemaError>>>()
+ok<Equal<PlainContext["Service"], ContextManager.ContextManager<Policy.PassError>>>()
+ok<Equal<typeof PlainContext.layer, Layer.Layer<PlainContext, Policy.PolicyError>>>()
 
 const use = Effect.gen(function*() {
   return yield* (yield* AppContext).request
@@ -208,11 +222,11 @@ const use = Effect.gen(function*() {
 ok<
   Equal<
     typeof use,
-    Effect.Effect<ContextManager.Request, IndexLost | IndexStale | ContextManager.PassError, AppContext>
+    Effect.Effect<ContextManager.Request, IndexLost | IndexStale | Policy.PassError, AppContext>
   >
 >()
 const caught = use.pipe(Effect.catchTag(["IndexLost", "IndexStale"], () => Effect.succeed(null)))
-ok<Equal<Effect.Error<typeof caught>, ContextManager.PassError>>()
+ok<Equal<Effect.Error<typeof caught>, Policy.PassError>>()
 
 // A manager that may fail in fewer ways stands for one that may fail in more, and not the other way round.
 declare const certain: ContextManager.ContextManager
@@ -229,8 +243,16 @@ const refused = [
   () => ContextManager.make({ settings: { window: "200k" } }),
   // @ts-expect-error: a shape that does not exist
   () => ContextManager.make({ settings: { shape: "tail" } }),
-  // @ts-expect-error: a pass is a stage
-  () => ContextManager.make({ pass: (self: Stage.Pass) => self }),
+  // @ts-expect-error: a pass is made of stages
+  () => Policy.passFrom((self: Stage.Pass) => self),
+  // @ts-expect-error: a bare ladder is no pass
+  () => ContextManager.make({ pass: Ladder.progressive }),
+  // @ts-expect-error: nor is a rung as a stage
+  () => ContextManager.make({ pass: Rung.stage(own) }),
+  // @ts-expect-error: nor is a pipeline, which may have no gate
+  () => ContextManager.make({ pass: Stage.pipeline(Ladder.progressive) }),
+  // @ts-expect-error: a pass is no ladder
+  () => ContextManager.make({ ladder: Policy.pass }),
   // @ts-expect-error: a rung of a stage needs one
   () => Rung.make("own"),
   // @ts-expect-error: a proposer proposes decisions
@@ -271,7 +293,7 @@ describe("types", () => {
     }))
 
   it("what does not compile is listed", () => {
-    assert.strictEqual(refused.length, 13)
+    assert.strictEqual(refused.length, 17)
     assert.isFunction(wider)
     assert.isFunction(narrower)
   })

@@ -36,7 +36,7 @@ const run = (id: string, output: string): ReadonlyArray<Prompt.Message> => [
 const program = Effect.gen(function*() {
   const manager = yield* ContextManager.make({
     settings: { maxTokens: 3_000, notice: false, protectedToolResults: 1 },
-    pass: ContextManager.passOf(Ladder.progressive.pipe(Ladder.insertBefore("truncate-50", oldRuns)))
+    ladder: Ladder.progressive.pipe(Ladder.insertBefore("truncate-50", oldRuns))
   })
   yield* manager.append("Make the tests pass.")
   for (let n = 0; n < 4; n++) yield* manager.append(run(`red-${n}`, `12 failed\n${"at line 1\n".repeat(250)}`))

@@ -4,8 +4,8 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
 import type * as Session from "../format/Session.ts"
+import * as Policy from "../Policy.ts"
 import * as Simulation from "../simulate/Simulation.ts"
 import type * as Replay from "./Replay.ts"
 import * as Trace from "./Trace.ts"
@@ -47,7 +47,7 @@ export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
   file: Session.Session["file"],
   recording: Simulation.Recording,
   options: {
-    readonly policies: ReadonlyArray<Replay.Policy<E, R>>
+    readonly policies: ReadonlyArray<Replay.Named<E, R>>
     readonly world: Simulation.World
     readonly isTraced: boolean
     readonly judge:
@@ -55,14 +55,14 @@ export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
       | undefined
     readonly onRequest: (policy: string, request: number, of: number) => Effect.Effect<void>
   }
-): Effect.fn.Return<Comparison, Schema.SchemaError | JudgeE, R | JudgeR> {
+): Effect.fn.Return<Comparison, Policy.PolicyError | JudgeE, R | JudgeR> {
   const { isTraced, judge, onRequest, policies, world } = options
   const played: Array<Played> = []
   const traces: Array<Trace.Trace> = []
-  for (const { name, pass, settings } of policies) {
-    const tracing = Trace.make(pass)
+  for (const { ladder, name, settings } of policies) {
+    const tracing = Trace.make(Policy.passOf(ladder))
     let last: Simulation.Sent | undefined
-    const result = yield* Simulation.run(recording, { settings, pass: isTraced ? tracing.pass : pass }, {
+    const result = yield* Simulation.run(recording, { settings, pass: tracing.pass }, {
       ...world,
       onRequest: (request, of, sent) => {
         last = sent ?? last

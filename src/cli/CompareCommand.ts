@@ -103,7 +103,7 @@ const plant = (session: Session.Session, count: number): Simulation.Recording & 
 /** Plays one file under each policy and prints it. */
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
-  policies: ReadonlyArray<Replay.Policy<E, R>>,
+  policies: ReadonlyArray<Replay.Named<E, R>>,
   { format, isTraced, json, judge: command, probes: count, world }: Options
 ) {
   const session = yield* Format.read(file, SessionInput.readOptions(format))
@@ -122,7 +122,7 @@ const one = Effect.fnUntraced(function*<E, R>(
       ),
     onRequest: (policy, request, of) =>
       progress.update(`${session.file}: ${policy}: request ${Table.number(request)} of ${Table.number(of)}`)
-  }).pipe(Effect.catchTag("SchemaError", Effect.die), Effect.ensuring(progress.end))
+  }).pipe(Effect.catchTag("PolicyError", Effect.die), Effect.ensuring(progress.end))
   yield* Console.log(json ? JSON.stringify(comparison.report) : CompareText.render(comparison, paint))
   return comparison
 })

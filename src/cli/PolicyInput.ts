@@ -78,7 +78,7 @@ export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<Rung
   settings: Settings.Input,
   policies: Policy.Policies<Kinds>
 ): Effect.fn.Return<
-  Replay.Policy<RungKind.Error<Kinds[number]>, RungKind.Services<Kinds[number]>>,
+  Replay.Named<RungKind.Error<Kinds[number]>, RungKind.Services<Kinds[number]>>,
   PolicyFailed,
   FileSystem.FileSystem
 > {

@@ -7,16 +7,15 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Budget from "../Budget.ts"
-import * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
 import * as Ladder from "../Ladder.ts"
 import * as Protection from "../ladder/protection.ts"
-import * as Settings from "../Settings.ts"
+import * as Policy from "../Policy.ts"
+import type * as Settings from "../Settings.ts"
 import * as Play from "../simulate/parts/play.ts"
 import type * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
@@ -124,12 +123,9 @@ const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
 /** What the events of a request say about it, and how often its prompt breaks the wire rules. */
 export const { happened, violationsIn } = Play
 
-/** A policy to play under: the options of a manager, and the name it goes by. */
-export interface Policy<E, R> {
+/** A policy to play under, and the name it goes by. */
+export interface Named<E, R> extends Policy.Written<E, R> {
   readonly name: string
-  readonly settings: Settings.Input
-  readonly ladder: Ladder.Ladder<E, R>
-  readonly pass: Stage.Stage<E | ContextManager.PassError, R>
 }
 
 /** What was billed for the input of the request that the message at an index answers, by the recording. */
@@ -242,11 +238,10 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meter
 }
 
 /** The policy of a manager that is given none but settings. */
-export const standardPolicy = (settings: Settings.Input): Policy<never, never> => ({
+export const standardPolicy = (settings: Settings.Input): Named<never, never> => ({
   name: "default",
   settings,
-  ladder: Ladder.progressive,
-  pass: ContextManager.pass
+  ladder: Ladder.progressive
 })
 
 /**
@@ -258,37 +253,43 @@ export const standardPolicy = (settings: Settings.Input): Policy<never, never> =
 export const play = Effect.fnUntraced(function*<E, R>(
   session: Session.Session,
   options: {
-    readonly policy: Policy<E, R>
+    readonly policy: Named<E, R>
     readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
   }
-): Effect.fn.Return<Replay, Schema.SchemaError, R | Scope.Scope> {
+): Effect.fn.Return<Replay, Policy.PolicyError, R | Scope.Scope> {
   const { onRequest, policy } = options
-  const settings = yield* Settings.decode(policy.settings)
+  const { name, ...written } = policy
+  const { settings } = yield* Policy.prepare(written)
   const price = Play.pricing((yield* Estimator.Estimator).price)
   const rows: Array<Row> = []
   const boundaries = new Map<number, Boundary>()
   const bills = billing()
   const meters = comparing()
   let isWhole = true
-  yield* Play.play(session.messages, policy, ({ after, at, before, manager, of, row, sent }) =>
-    Effect.gen(function*() {
-      const usage = usageAt(session, at)
-      const billed = usage === undefined ? undefined : TokenMeter.usedOf(usage)
-      isWhole &&= sent?.generation === 0
-      rows.push({ ...row, estimate: before.count.estimated, billed: billed ?? null })
-      if (row.boundary !== null) boundaries.set(row.request, boundaryOf(before, after!))
-      if (sent !== undefined && usage !== undefined && billed !== undefined) {
-        const tokens = sent.prompt.content.reduce((sum, message) => sum + price(message), 0)
-        const bill = bills.of(billed, { price: tokens, isWhole })
-        if (bill?.isRecorded === true) meters.add(before.count, bill.billed, before.budget.overhead)
-        if (bill !== undefined) {
-          yield* manager.observe({ inputTokens: bill.isRecorded ? usage : { total: bill.billed } })
+  yield* Play.play(
+    session.messages,
+    written,
+    {},
+    ({ after, at, before, manager, of, row, sent }) =>
+      Effect.gen(function*() {
+        const usage = usageAt(session, at)
+        const billed = usage === undefined ? undefined : TokenMeter.usedOf(usage)
+        isWhole &&= sent?.generation === 0
+        rows.push({ ...row, estimate: before.count.estimated, billed: billed ?? null })
+        if (row.boundary !== null) boundaries.set(row.request, boundaryOf(before, after!))
+        if (sent !== undefined && usage !== undefined && billed !== undefined) {
+          const tokens = sent.prompt.content.reduce((sum, message) => sum + price(message), 0)
+          const bill = bills.of(billed, { price: tokens, isWhole })
+          if (bill?.isRecorded === true) meters.add(before.count, bill.billed, before.budget.overhead)
+          if (bill !== undefined) {
+            yield* manager.observe({ inputTokens: bill.isRecorded ? usage : { total: bill.billed } })
+          }
         }
-      }
-      // Between two requests of a session a model answers, and tools run: a summary is written meanwhile.
-      yield* Stream.runHead(Stream.filter(manager.statusChanges, ({ summary }) => summary !== "running"))
-      if (onRequest !== undefined) yield* onRequest(row.request, of)
-    }))
+        // Between two requests of a session a model answers, and tools run: a summary is written meanwhile.
+        yield* Stream.runHead(Stream.filter(manager.statusChanges, ({ summary }) => summary !== "running"))
+        if (onRequest !== undefined) yield* onRequest(row.request, of)
+      })
+  )
   const budget = Budget.resolve(settings)
   const report: Report = {
     file: session.file,
@@ -297,7 +298,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
     requests: rows.length,
     window: settings.window ?? null,
     budget: budget.limit,
-    policy: policy.name,
+    policy: name,
     rows,
     totals: totalsOf(rows, budget.limit, meters.errors())
   }

@@ -32,7 +32,7 @@ interface Options {
 /** Replays one file under each policy and prints it; returns the exit code it asks for. */
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
-  policies: ReadonlyArray<Replay.Policy<E, R>>,
+  policies: ReadonlyArray<Replay.Named<E, R>>,
   summarizer: Summarizer.Service | undefined,
   options: Options
 ) {

@@ -5,8 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Decision from "../Decision.ts"
+import * as Policy from "../Policy.ts"
 import * as Receipt from "../Receipt.ts"
-import type * as Stage from "../Stage.ts"
 import type * as Transcript from "../Transcript.ts"
 import type * as View from "../View.ts"
 
@@ -39,7 +39,7 @@ export interface Trace {
 export interface Tracing<E, R> {
   readonly trace: Trace
   /** The pass, watched. */
-  readonly pass: Stage.Stage<E, R>
+  readonly pass: Policy.Pass<E, R>
   /** Takes down what the last pass left, as the request of this number. */
   readonly take: (request: number) => Effect.Effect<void>
 }
@@ -116,18 +116,19 @@ const keyOf = (receipt: Receipt.Receipt): string => {
 }
 
 /** Watches a pass. */
-export const make = <E, R>(pass: Stage.Stage<E, R>): Tracing<E, R> => {
+export const make = <E, R>(pass: Policy.Pass<E, R>): Tracing<E, R> => {
   const entries: Array<Entry> = []
   const changes: Array<Change> = []
   const keys: Array<string> = []
   let left: View.View | undefined
   return {
     trace: { entries, changes },
-    pass: (before) =>
+    pass: Policy.passFrom((before) =>
       Effect.tap(pass(before), ({ view }) =>
         Effect.sync(() => {
           left = view
-        })),
+        }))
+    ),
     take: (request) =>
       Effect.sync(() => {
         if (left === undefined) return

@@ -1,5 +1,30 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
+
+/**
+ * Fails the decoding of a policy, with all that is wrong with it: the path of each bad key, what to write there instead,
+ * and what was found.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class PolicyError extends Schema.TaggedError<PolicyError>("effect-compaction/PolicyError")("PolicyError", {
+  problems: Schema.Array(Schema.Struct({
+    path: Schema.String,
+    expected: Schema.String,
+    found: Schema.optionalKey(Schema.String)
+  }))
+}) {
+  override get message() {
+    return this.problems
+      .map(({ expected, found, path }) =>
+        `${path === "" ? "" : `${path}: `}${expected}${found === undefined ? "" : ` (found ${found})`}`
+      )
+      .join("\n")
+  }
+}
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -102,10 +127,14 @@ const insteadOf = (name: unknown, names: ReadonlyArray<string>): string => {
   return nearest === undefined ? oneOf(names.map((each) => JSON.stringify(each))) : JSON.stringify(nearest)
 }
 
-/** What may stand where: the keys of the object at a path, and the tags of a list of rungs. */
+/**
+ * What may stand where: the keys of the object at a path, and the tags of a list of rungs. `insteadOf` is what to do with a
+ * key that does not exist there, where that is known better than from its spelling.
+ */
 export interface Names {
   readonly keysAt: (path: Path) => ReadonlyArray<string>
   readonly tags: ReadonlyArray<string>
+  readonly insteadOf?: (path: Path, key: string) => string | undefined
 }
 
 const locate = (issue: SchemaIssue.Issue, path: Path, input: unknown, names: Names): ReadonlyArray<Located> => {
@@ -149,10 +178,12 @@ const rungTag = (path: Path, input: unknown, { tags }: Names): Located => {
   return { path: at, expected: `${missing}write the kind of the rung, ${insteadOf(tag, tags)}` }
 }
 
-const unexpected = (path: Path, { keysAt }: Names): string => {
+const unexpected = (path: Path, { insteadOf: known, keysAt }: Names): string => {
   const keys = keysAt(path.slice(0, -1))
   if (keys.length === 0) return "there is no such key: take it out"
   const name = String(path.at(-1))
+  const advice = known?.(path.slice(0, -1), name)
+  if (advice !== undefined) return `there is no such key: ${advice}`
   const nearest = meant(name, keys)
   return nearest === undefined
     ? `there is no such key: take it out, or write ${insteadOf(name, keys)}`
@@ -167,7 +198,7 @@ const firstOfEach = (problems: ReadonlyArray<Located>): ReadonlyArray<Located> =
 }
 
 /** The first problem of every bad key, in the order of the Schema, with the first segment of its path. */
-export const fromIssue = (
+const fromIssue = (
   issue: SchemaIssue.Issue,
   input: unknown,
   names: Names
@@ -181,3 +212,36 @@ export const fromIssue = (
       ...(found === undefined ? {} : { found })
     }
   })
+
+const parseOptions = { errors: "all", onExcessProperty: "error" } as const
+
+/** All problems of a value that does not decode. */
+const problemsOf = (
+  schema: Schema.Codec<unknown, unknown>,
+  names: Names,
+  issue: SchemaIssue.Issue,
+  input: unknown
+): ReadonlyArray<Problem> => {
+  const problems = fromIssue(issue, input, names)
+  const bad = new Set(problems.map(({ key }) => key))
+  if (typeof input !== "object" || input === null || bad.has("")) return problems
+  // The checks over several keys ran only if each key is right by itself; they are made again without the bad ones.
+  const rest = Object.fromEntries(Object.entries(input).filter(([key]) => !bad.has(key)))
+  const again = Schema.decodeResult(schema)(rest, parseOptions)
+  if (again._tag === "Success") return problems
+  const more = fromIssue(again.failure.issue, rest, names).filter(({ expected, key }) =>
+    !bad.has(key) && !Array.from(bad).some((each) => new RegExp(`\\b${each}\\b`).test(expected))
+  )
+  return [...problems, ...more]
+}
+
+/** Decodes a policy, or a part of one. Fails with every problem at once; a key that does not exist is one. */
+export const decode = <A, I>(
+  schema: Schema.Codec<A, I>,
+  input: unknown,
+  names: Names
+): Effect.Effect<A, PolicyError> =>
+  Effect.mapError(
+    Schema.decodeUnknownEffect(schema)(input, parseOptions),
+    ({ issue }) => new PolicyError({ problems: problemsOf(schema, names, issue, input) })
+  )

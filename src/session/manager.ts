@@ -17,7 +17,6 @@ import type {
   ContextManager,
   ManualCompactionError,
   ManualOptions,
-  Options,
   Request,
   Status
 } from "../ContextManager.ts"
@@ -26,6 +25,7 @@ import * as Estimator from "../Estimator.ts"
 import * as Guard from "../Guard.ts"
 import * as Ladder from "../Ladder.ts"
 import type * as Overflow from "../Overflow.ts"
+import type * as Policy from "../Policy.ts"
 import * as Projection from "../Projection.ts"
 import * as Reasoning from "../Reasoning.ts"
 import * as Receipt from "../Receipt.ts"
@@ -42,7 +42,6 @@ import * as TokenMeter from "../TokenMeter.ts"
 import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, SurfaceChanged } from "../Transaction.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
-import * as Wire from "../Wire.ts"
 import { sameMessage } from "../wire/sameMessage.ts"
 import * as Abridge from "./abridge.ts"
 import { ContextCannotFit } from "./contextCannotFit.ts"
@@ -102,17 +101,15 @@ export interface Opened {
 
 /** Makes the manager of one conversation. */
 export const make = Effect.fnUntraced(function*<E, R>(
-  options: Options<E, R>,
-  stage: Stage.Stage<E, R>,
+  policy: Policy.Prepared<E, R>,
   opened?: Opened
-): Effect.fn.Return<ContextManager<E>, Schema.SchemaError, R | Scope.Scope> {
+): Effect.fn.Return<ContextManager<E>, never, R | Scope.Scope> {
   const context = yield* Effect.context<R>()
   const estimator = yield* Estimator.Estimator
   const store = yield* SpillStore.SpillStore
   const summarizer = yield* Summarizer.Summarizer
   const locate = SpillStore.locateIn(store)
-  const settings = yield* Settings.decode(options.settings ?? {})
-  const rules = options.wire ?? Wire.all
+  const { settings, wire: rules } = policy
   const lock = yield* Semaphore.make(1)
   const hub = yield* Effect.acquireRelease(
     PubSub.sliding<CompactionEvent.CompactionEvent>(1_024),
@@ -151,7 +148,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       summarizer,
       settings.summary,
       (event) => Effect.andThen(publish(event), changed),
-      options.summaryRetry
+      policy.summaryRetry
     )
   if (settings.summary !== undefined && summarizer === undefined) {
     yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
@@ -567,7 +564,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       return request
     })
 
-  const decided = buildWith(stage)
+  const decided = buildWith(policy.pass)
   const build = (call: Call) => Effect.provideContext(decided(call), context)
   const undecided = buildWith(Effect.succeed)
 

@@ -25,13 +25,13 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
 import * as Budget from "../Budget.ts"
-import * as ContextManager from "../ContextManager.ts"
+import type * as ContextManager from "../ContextManager.ts"
 import type * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
-import * as Settings from "../Settings.ts"
+import * as Policy from "../Policy.ts"
+import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Blocks from "./parts/blocks.ts"
 import * as Fill from "./parts/fill.ts"
@@ -184,7 +184,7 @@ export interface Result {
  * @category models
  * @since 0.1.0
  */
-export interface Named<out E, out R> extends ContextManager.Options<E, R> {
+export interface Named<out E = never, out R = never, out P = Policy.PassError> extends Policy.Options<E, R, P> {
   readonly policy: string
 }
 
@@ -347,11 +347,11 @@ const decisionsOf = (index: Decision.Counts): number => index.removed + index.al
  * @category running
  * @since 0.1.0
  */
-export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R = never>(
+export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
   recording: Recording,
-  policy: ContextManager.Options<E, R>,
+  policy: Policy.Options<E, R, P>,
   world: World
-): Effect.fn.Return<Result, Schema.SchemaError, R> {
+): Effect.fn.Return<Result, Policy.PolicyError, R> {
   const { cache: rules, gap = 0, onRequest, probes, ratio = 1, summarizer, tools = 0 } = world
   const { messages, usage } = recording
   const estimator = yield* Estimator.Estimator
@@ -360,7 +360,8 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
     ...(world.window === undefined ? {} : { window: world.window }),
     ...(world.maxTokens === undefined ? {} : { maxTokens: world.maxTokens })
   }
-  const settings = yield* Settings.decode(input)
+  const played = { ...policy, settings: input }
+  const { settings } = yield* Policy.prepare(played)
   const budget = Budget.resolve(settings, undefined, tools).limit
   const price = Price.under(world.price, rules)
   const billing: Billing = {
@@ -380,7 +381,7 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
   const rows: Array<Row> = []
   let summaries = 0
   let summaryCost = 0
-  const onTurn = Effect.fnUntraced(function*({ at, manager, of, row, sent }: Play.Turn<E>) {
+  const onTurn = Effect.fnUntraced(function*({ at, manager, of, row, sent }: Play.Turn<E | P>) {
     const output = usage?.get(at)?.output ?? billing.tokensOf(messages[at]!)
     const paid = sent === undefined
       ? { read: 0, written: 0, fresh: 0, output: 0, waste: 0, cost: 0 }
@@ -413,13 +414,7 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
       yield* onRequest(rows.length, of, sent === undefined ? undefined : { messages: sent.prompt.content, told: at })
     }
   })
-  yield* Play.play(messages, {
-    ...policy,
-    settings: input,
-    // Without a pass of the caller's, `E` is what the default one fails with, and it needs nothing.
-    pass: policy.pass ?? ContextManager.pass as unknown as NonNullable<typeof policy.pass>,
-    call: tools === 0 ? {} : { overhead: tools }
-  }, onTurn).pipe(
+  yield* Play.play(messages, played, tools === 0 ? {} : { overhead: tools }, onTurn).pipe(
     Effect.scoped,
     Effect.provideService(
       Summarizer.Summarizer,
@@ -435,11 +430,11 @@ export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R =
  * @category running
  * @since 0.1.0
  */
-export const compare = <E, R>(
+export const compare = <E, R, P>(
   recording: Recording,
-  policies: ReadonlyArray<Named<E, R>>,
+  policies: ReadonlyArray<Named<E, R, P>>,
   world: World
-): Effect.Effect<ReadonlyArray<Result & { readonly policy: string }>, Schema.SchemaError, R> =>
+): Effect.Effect<ReadonlyArray<Result & { readonly policy: string }>, Policy.PolicyError, R> =>
   Effect.forEach(
     policies,
     (named) => Effect.map(run(recording, named, world), (result) => ({ policy: named.policy, ...result }))

@@ -3,6 +3,7 @@ import * as CompactedModel from "effect-compaction/CompactedModel"
 import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import type * as Settings from "effect-compaction/Settings"
 import * as AiError from "effect/ai/AiError"
@@ -334,7 +335,7 @@ describe("a decorated model", () => {
         }
       }
       const seen = Fake.nothingSeen()
-      const self = yield* ContextManager.make({ pass: () => Effect.fail(new Broken()) })
+      const self = yield* ContextManager.make({ pass: Policy.passFrom(() => Effect.fail(new Broken())) })
       const events = yield* collect(self)
       yield* LanguageModel.generateText({ prompt: session }).pipe(
         within(self),
@@ -682,7 +683,7 @@ describe("providers with a state of their own", () => {
       )
       const self = yield* ContextManager.make({
         settings: { ...settings, protectedRecent: 0.3 },
-        pass: ContextManager.passOf(Ladder.make(Rung.remove({ relax: 1 })))
+        ladder: Ladder.make(Rung.remove({ relax: 1 }))
       })
       const chat = yield* Chat.fromPrompt(prompt(system("S")))
       yield* Effect.gen(function*() {

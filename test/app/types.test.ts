@@ -4,6 +4,7 @@ import * as CompactedModel from "effect-compaction/CompactedModel"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Conversations from "effect-compaction/Conversations"
 import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import type * as Stage from "effect-compaction/Stage"
 import type * as LanguageModel from "effect/ai/LanguageModel"
@@ -40,12 +41,12 @@ ok<Equal<Layer.Error<Decorated["named"]>, never>>()
 
 // A manager needs what the stages of its pass need, and nothing when they need nothing.
 class Plain extends ContextManager.Service<Plain>()("app/Plain", { settings: { window: 200_000 } }) {}
-ok<Equal<typeof Plain.layer, Layer.Layer<Plain, Schema.SchemaError>>>()
+ok<Equal<typeof Plain.layer, Layer.Layer<Plain, Policy.PolicyError>>>()
 
 const index = Rung.make("index", (pass) => Effect.flatMap(CodeIndex, (service) => service.shorten(pass)))
-const indexed = ContextManager.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", index)))
+const indexed = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", index)))
 class Indexed extends ContextManager.Service<Indexed>()("app/Indexed", { pass: indexed }) {}
-ok<Equal<typeof Indexed.layer, Layer.Layer<Indexed, Schema.SchemaError, CodeIndex>>>()
+ok<Equal<typeof Indexed.layer, Layer.Layer<Indexed, Policy.PolicyError, CodeIndex>>>()
 
 class Chats extends Conversations.Service<Chats>()("app/Chats", { pass: indexed }) {}
 ok<Equal<typeof Chats.layer, Layer.Layer<Chats, never, CodeIndex>>>()

@@ -1,5 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Prompt from "effect/ai/Prompt"
@@ -80,7 +81,7 @@ const opening = Effect.gen(function*() {
       Effect.scoped(Effect.flatMap(SessionStore.makeFile(directory, { fsync: "never" }), use))
     const open = (store: SessionStore.Service) =>
       ContextManager.open({ settings }).pipe(Effect.provideService(SessionStore.SessionStore, store))
-    const goOn = (manager: ContextManager.ContextManager<ContextManager.PassError>, from: number, to: number) =>
+    const goOn = (manager: ContextManager.ContextManager<Policy.PassError>, from: number, to: number) =>
       Effect.gen(function*() {
         const rounds: Array<number> = []
         for (let at = from; at < to; at++) {

@@ -3,6 +3,7 @@ import * as Gate from "effect-compaction/Gate"
 import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Marks from "effect-compaction/Marks"
+import * as Policy from "effect-compaction/Policy"
 import * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import type * as View from "effect-compaction/View"
@@ -184,7 +185,7 @@ const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<O
   const manager = yield* ContextManager.make({
     settings: input,
     wire: noRules,
-    pass: Stage.when(Stage.guard(ladder, Guard.clearAtLeast), Gate.threshold)
+    pass: Policy.passFrom(Stage.when(Stage.guard(ladder, Guard.clearAtLeast), Gate.threshold))
   }).pipe(Effect.provide(e4), Effect.orDie)
   const failures: Array<Outcome["failures"][number]> = []
   for (const [at, step] of self.steps.entries()) {

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Policy from "effect-compaction/Policy"
 import type * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -17,8 +18,8 @@ const decode = Schema.decodeUnknownSync(CompactionEvent.CompactionEvent)
 const published = (
   extra: Settings.Input,
   program: (
-    manager: ContextManager.ContextManager<ContextManager.PassError>
-  ) => Effect.Effect<ReadonlyArray<ContextManager.Request>, ContextManager.PassError | Schema.SchemaError>
+    manager: ContextManager.ContextManager<Policy.PassError>
+  ) => Effect.Effect<ReadonlyArray<ContextManager.Request>, Policy.PassError | Schema.SchemaError>
 ) =>
   Effect.gen(function*() {
     const manager = yield* ContextManager.make({ settings: { ...settings, ...extra } })

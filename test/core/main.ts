@@ -3,6 +3,7 @@
  * are. `resume.test.ts` compares that with what the first process would have sent.
  */
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Policy from "effect-compaction/Policy"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
 import { answersOf } from "./resume.ts"
@@ -12,7 +13,7 @@ const [file = ""] = process.argv.slice(2)
 const program = Effect.gen(function*() {
   // The state comes from this project's own export; `restore` decodes it.
   const { settings, state } = JSON.parse(readFileSync(file, "utf8")) as {
-    readonly settings: ContextManager.Options<never, never>["settings"]
+    readonly settings: Policy.Options["settings"]
     readonly state: ContextManager.SessionState
   }
   const manager = yield* ContextManager.make(settings === undefined ? {} : { settings })

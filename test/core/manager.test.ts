@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import type * as Settings from "effect-compaction/Settings"
 import * as Wire from "effect-compaction/Wire"
@@ -361,7 +362,7 @@ const waiting = Effect.gen(function*() {
     "wait",
     (pass) => Deferred.succeed(reached, undefined).pipe(Effect.andThen(Deferred.await(go)), Effect.as(pass))
   )
-  const pass = ContextManager.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", wait)))
+  const pass = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", wait)))
   const manager = yield* ContextManager.make({ settings, pass })
   return { manager, reached, go }
 })
@@ -414,7 +415,7 @@ describe("one view is built at a time", () => {
     Effect.gen(function*() {
       let fails = true
       const failing = Rung.make("failing", (pass) => fails ? Effect.fail("no" as const) : Effect.succeed(pass))
-      const pass = ContextManager.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", failing)))
+      const pass = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", failing)))
       const manager = yield* ContextManager.make({ settings, pass })
       yield* manager.append(session)
       const before = yield* stateOf(manager)

@@ -5,6 +5,7 @@ import type * as Decision from "effect-compaction/Decision"
 import * as Gate from "effect-compaction/Gate"
 import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
@@ -326,9 +327,9 @@ describe("a ladder", () => {
 describe("the pass of a manager", () => {
   const settings: Settings.Input = { protectedToolResults: 1, notice: false }
   const budget = 4_000
-  const built = Stage.when(Stage.guard(Ladder.progressive, Guard.clearAtLeast), Gate.threshold)
+  const built = Policy.passFrom(Stage.when(Stage.guard(Ladder.progressive, Guard.clearAtLeast), Gate.threshold))
 
-  const viewOf = <E>(pass: Stage.Stage<E>, extra: Settings.Input = {}) =>
+  const viewOf = <E>(pass: Policy.Pass<E>, extra: Settings.Input = {}) =>
     Effect.gen(function*() {
       const manager = yield* ContextManager.make({ pass, settings: { ...settings, ...extra } })
       yield* manager.append(session)
@@ -339,30 +340,30 @@ describe("the pass of a manager", () => {
 
   it.effect("is an exported value: run on a prompt without a manager it decides the same", () =>
     Effect.gen(function*() {
-      const alone = yield* ContextManager.pass(yield* Stage.fromPrompt(session, { settings, budget }))
+      const alone = yield* Policy.pass(yield* Stage.fromPrompt(session, { settings, budget }))
       assert.isAbove(alone.view.decisions.length, 0)
-      assert.deepStrictEqual((yield* viewOf(ContextManager.pass)).decisions, alone.view.decisions)
+      assert.deepStrictEqual((yield* viewOf(Policy.pass)).decisions, alone.view.decisions)
     }))
 
   it.effect("is built from the stages anyone composes", () =>
     Effect.gen(function*() {
-      const standard = yield* viewOf(ContextManager.pass)
+      const standard = yield* viewOf(Policy.pass)
       assert.deepStrictEqual((yield* viewOf(built)).decisions, standard.decisions)
-      assert.deepStrictEqual((yield* viewOf(ContextManager.passOf(Ladder.progressive))).decisions, standard.decisions)
+      assert.deepStrictEqual((yield* viewOf(Policy.passOf(Ladder.progressive))).decisions, standard.decisions)
     }))
 
   it.effect("does something else with another stage in the place of one", () =>
     Effect.gen(function*() {
-      const standard = yield* viewOf(ContextManager.pass)
-      const never = yield* viewOf(Stage.when(Ladder.progressive, () => false))
+      const standard = yield* viewOf(Policy.pass)
+      const never = yield* viewOf(Policy.passFrom(Stage.when(Ladder.progressive, () => false)))
       assert.deepStrictEqual(never.decisions, [])
-      const onlyRemoves = yield* viewOf(ContextManager.passOf(Ladder.make(Rung.remove({ relax: 1 }))))
+      const onlyRemoves = yield* viewOf(Policy.passOf(Ladder.make(Rung.remove({ relax: 1 }))))
       assert.isAbove(onlyRemoves.decisions.length, 0)
       assert.isTrue(onlyRemoves.decisions.every((decision) => decision._tag === "Remove"))
       assert.isTrue(standard.decisions.some((decision) => decision._tag === "Truncate"))
       const floor = { clearAtLeast: 100_000 }
       assert.deepStrictEqual((yield* viewOf(built, floor)).decisions, [])
-      const unguarded = yield* viewOf(Stage.when(Ladder.progressive, Gate.threshold), floor)
+      const unguarded = yield* viewOf(Policy.passFrom(Stage.when(Ladder.progressive, Gate.threshold)), floor)
       assert.deepStrictEqual(unguarded.decisions, standard.decisions)
     }))
 

@@ -105,17 +105,19 @@ export const figures = (subject: Subject, policy: Policy.Policy, world: World): 
     const { cache = PromptCache.anthropic, ratio = 1 } = world
     const words = Retention.checker(facts.filter(isWord))
     const scores: Array<number> = []
-    const { pass, settings } = Policy.options(policy)
+    const { ladder, settings } = Policy.options(policy)
+    const pass = Policy.passOf(ladder)
     let told = 0
     const { budget, rows, totals } = yield* Simulation.run({ messages }, {
       settings,
-      pass: (before) =>
+      pass: Policy.passFrom((before) =>
         Effect.tap(pass(before), ({ view }) =>
           Effect.sync(() => {
             told = view.transcript.entries.length
             const score = words.score(view.items.map(({ message }) => message), toldBy(messages, told))
             if (score.known > 0) scores.push(score.retained)
           }))
+      )
     }, { ...world, cache, ratio, price, probes: facts, summarizer })
     const left = mean(rows.flatMap(({ boundary }) => boundary === null ? [] : [boundary.after]))
     const { head, segments } = Optimum.segmentsOf(messages, priceOf)

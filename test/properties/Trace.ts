@@ -2,6 +2,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Decision from "effect-compaction/Decision"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Ladder from "effect-compaction/Ladder"
+import type * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
@@ -13,7 +14,7 @@ import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type * as Script from "./Script.ts"
 
-export type Failure = ContextManager.PassError
+export type Failure = Policy.PassError
 
 /** What a request did. `before` is the view of the same entries under the decisions taken before it. */
 export interface Outcome {
@@ -206,7 +207,7 @@ export const run = Effect.fnUntraced(
     const price = estimators[script.estimator].price
     const make = ContextManager.make({
       settings: script.settings,
-      pass: ContextManager.passOf(ladders[script.ladder]),
+      ladder: ladders[script.ladder],
       wire: rulesOf(script)
     }).pipe(
       Effect.provideService(Estimator.Estimator, Estimator.make(options.price ?? price)),

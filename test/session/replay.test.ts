@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
+import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
@@ -33,7 +34,7 @@ const copied = Effect.fnUntraced(function*(store: SessionStore.Service) {
   return copy
 })
 
-type Manager = ContextManager.ContextManager<ContextManager.PassError>
+type Manager = ContextManager.ContextManager<Policy.PassError>
 
 const shown = (view: View.View) => view.items.map(({ message, seq }) => [seq, Trace.written(message)])
 

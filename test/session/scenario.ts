@@ -1,4 +1,5 @@
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
@@ -19,7 +20,7 @@ export const open = (store: SessionStore.Service) =>
     Effect.provideService(SessionStore.SessionStore, store)
   )
 
-export type Manager = ContextManager.ContextManager<ContextManager.PassError>
+export type Manager = ContextManager.ContextManager<Policy.PassError>
 
 const turn = (random: Random.Random, at: number): Prompt.Prompt => {
   const id = `call_${at}`

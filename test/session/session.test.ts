@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
@@ -63,7 +64,7 @@ const turn = (at: number) =>
     })
   ])
 
-const play = Effect.fnUntraced(function*(manager: ContextManager.ContextManager<ContextManager.PassError>, turns = 4) {
+const play = Effect.fnUntraced(function*(manager: ContextManager.ContextManager<Policy.PassError>, turns = 4) {
   for (let at = 0; at < turns; at++) {
     yield* manager.append(turn(at))
     yield* manager.request
@@ -75,7 +76,7 @@ const tagOf = (event: Schema.Json) => (event as { readonly _tag: string })._tag
 
 const eventsOf = (store: SessionStore.Service) => Effect.map(store.read({ whole: true }), ({ events }) => events)
 
-const shown = (manager: ContextManager.ContextManager<ContextManager.PassError>) =>
+const shown = (manager: ContextManager.ContextManager<Policy.PassError>) =>
   Effect.map(manager.view, ({ items }) => items.map(({ message, seq }) => [seq, Trace.written(message)]))
 
 /** A store in memory that fails where it is told to. */

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
+import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
@@ -24,7 +25,7 @@ const open = (script: Script.Script, store: SessionStore.Service) =>
     Effect.provideService(SessionStore.SessionStore, store)
   )
 
-type Manager = ContextManager.ContextManager<ContextManager.PassError>
+type Manager = ContextManager.ContextManager<Policy.PassError>
 
 /** What is sent, or the failure's name; and where the session stands. */
 const sentBy = (manager: Manager, budget: number | undefined) =>

@@ -176,7 +176,7 @@ describe("Simulation", () => {
 
   it.effect("plays a pass of the caller's, with its errors as rows", () =>
     Effect.gen(function*() {
-      const own = { pass: Ladder.progressive, settings: { maxTokens: 20_000 } }
+      const own = { pass: Policy.passFrom(Ladder.progressive), settings: { maxTokens: 20_000 } }
       const { totals } = yield* Simulation.run(recording, own, world)
       assert.isAbove(totals.boundaries, 0)
     }))

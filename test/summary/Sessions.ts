@@ -1,6 +1,7 @@
 import * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Guard from "effect-compaction/Guard"
+import type * as Policy from "effect-compaction/Policy"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
@@ -30,7 +31,7 @@ export const opening: ReadonlyArray<Prompt.Message> = [
 /** A turn of about 510 tokens: a call, and its result of 2,000 characters. */
 export const turnOf = (n: number): ReadonlyArray<Prompt.Message> => turn(`file-${n}.ts`, 2_000)
 
-export type Manager = ContextManager.ContextManager<ContextManager.PassError>
+export type Manager = ContextManager.ContextManager<Policy.PassError>
 
 interface Given {
   readonly summarizer?: Summarizer.Service | undefined

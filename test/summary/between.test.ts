@@ -1,6 +1,7 @@
 /** Summaries inside the request: prune, and only when that is not enough, a summary; bounded, and never a failure. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Policy from "effect-compaction/Policy"
 import type * as Settings from "effect-compaction/Settings"
 import type * as Stage from "effect-compaction/Stage"
 import * as Summarizer from "effect-compaction/Summarizer"
@@ -222,8 +223,9 @@ describe("between", () => {
       const failing: Stage.Stage<"full"> = () => Effect.fail("full" as const)
       const manager = yield* ContextManager.make({
         settings: between({ prune: false }),
-        pass: (pass) =>
-          Effect.andThen(ContextManager.pass(pass), pass.count.tokens > 9_200 ? failing(pass) : Effect.succeed(pass))
+        pass: Policy.passFrom((pass) =>
+          Effect.andThen(Policy.pass(pass), pass.count.tokens > 9_200 ? failing(pass) : Effect.succeed(pass))
+        )
       }).pipe(Effect.provideService(Summarizer.Summarizer, service))
       yield* manager.append(Prompt.fromMessages(Sessions.opening))
       for (let n = 0; n < 24; n++) {

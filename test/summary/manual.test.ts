@@ -1,6 +1,7 @@
 /** Compacting by hand. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Policy from "effect-compaction/Policy"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
@@ -186,7 +187,7 @@ describe("compactNow", () => {
       let isSlow = false
       const manager = yield* ContextManager.make({
         settings: withSummary(),
-        pass: (pass) => Effect.andThen(isSlow ? Deferred.await(gate) : Effect.void, ContextManager.pass(pass))
+        pass: Policy.passFrom((pass) => Effect.andThen(isSlow ? Deferred.await(gate) : Effect.void, Policy.pass(pass)))
       }).pipe(Effect.provideService(Summarizer.Summarizer, service))
       yield* Sessions.step(manager, ...Sessions.opening)
       yield* Sessions.play(manager, 0, 11)

@@ -7,6 +7,7 @@ import * as ContextManager from "../../ContextManager.ts"
 import * as Estimator from "../../Estimator.ts"
 import * as Guard from "../../Guard.ts"
 import * as Ladder from "../../Ladder.ts"
+import * as Policy from "../../Policy.ts"
 import type * as Stage from "../../Stage.ts"
 import type * as TokenMeter from "../../TokenMeter.ts"
 import * as View from "../../View.ts"
@@ -145,36 +146,39 @@ const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<numb
  *
  * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
  */
-export const play = Effect.fnUntraced(function*<E, R>(
+export const play = Effect.fnUntraced(function*<E, R, P>(
   messages: ReadonlyArray<Prompt.Message>,
-  options: ContextManager.Options<E, R> & { readonly pass: Stage.Stage<E, R>; readonly call?: ContextManager.Call },
-  onTurn: (turn: Turn<E>) => Effect.Effect<void>
-): Effect.fn.Return<void, Schema.SchemaError, R | Scope.Scope> {
+  policy: Policy.Options<E, R, P>,
+  call: ContextManager.Call,
+  onTurn: (turn: Turn<E | P>) => Effect.Effect<void>
+): Effect.fn.Return<void, Policy.PolicyError, R | Scope.Scope> {
   const price = pricing((yield* Estimator.Estimator).price)
   const sum = (list: ReadonlyArray<Prompt.Message>, to: number): number => {
     let tokens = 0
     for (let at = 0; at < to; at++) tokens += price(list[at]!)
     return tokens
   }
-  const { call = {}, pass, ...rest } = options
+  const { ladder: _, ...rest } = policy
+  const { pass } = yield* Policy.prepare(policy)
   const seen: { pass: { readonly before: Stage.Pass; readonly after: Stage.Pass | undefined } | undefined } = {
     pass: undefined
   }
-  const manager = yield* ContextManager.make<E, R>({
+  const manager = yield* ContextManager.make({
     ...rest,
-    pass: (before) => {
+    pass: Policy.passFrom((before) => {
       seen.pass = { before, after: undefined }
       return Effect.tap(pass(before), (after) =>
         Effect.sync(() => {
           seen.pass = { before, after }
         }))
-    }
+    })
   })
   const requests = requestsOf(messages)
   let sent: ReadonlyArray<Prompt.Message> = []
   let next = 0
   for (const [index, at] of requests.entries()) {
-    yield* manager.append(Prompt.fromMessages(messages.slice(next, at)))
+    // Only what is raw is decoded, and messages are not.
+    yield* Effect.orDie(manager.append(Prompt.fromMessages(messages.slice(next, at))))
     next = at
     const request = index + 1
     const result = yield* Effect.result(manager.requestWith(call))

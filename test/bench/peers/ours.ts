@@ -32,8 +32,7 @@ const shorten = Effect.fnUntraced(function*(path: string, rounds: number) {
   // What was made to get here is no part of what is measured.
   globalThis.gc?.()
   let start = process.cpuUsage()
-  const { pass, settings } = Policy.options({ ...policy, maxTokens: target })
-  const manager = yield* ContextManager.make({ settings, pass })
+  const manager = yield* ContextManager.make(Policy.options({ ...policy, maxTokens: target }))
   yield* manager.append(prompt)
   const { prompt: sent } = yield* manager.request
   const cold = since(start)

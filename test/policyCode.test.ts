@@ -1,0 +1,95 @@
+/** A policy in code: what is wrong with it is said as it is of one that was read from a file. */
+import { assert, describe, it } from "@effect/vitest"
+import * as ContextManager from "effect-compaction/ContextManager"
+import * as Conversations from "effect-compaction/Conversations"
+import * as Ladder from "effect-compaction/Ladder"
+import * as Policy from "effect-compaction/Policy"
+import * as Rung from "effect-compaction/Rung"
+import * as Stage from "effect-compaction/Stage"
+import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+
+/** What does not compile is tried all the same: types are erased in JavaScript, and where `as any` stands. */
+const erased = (value: unknown): any => value
+
+const noPass = "pass: write the ladder as ladder: …, or make a whole pass of stages with Policy.passOf(…) or "
+  + "Policy.passFrom(…): a bare ladder has no gate before it and would shorten every request (found "
+
+const wrong: ReadonlyArray<readonly [name: string, options: unknown, message: string]> = [
+  ["a bare ladder as pass", { pass: Ladder.progressive }, `${noPass}function)`],
+  ["a rung as pass", { pass: Rung.stage(Rung.remove({ relax: 1 })) }, `${noPass}function)`],
+  ["a pipeline as pass", { pass: Stage.pipeline(Ladder.progressive) }, `${noPass}function)`],
+  ["a list of rungs as pass", { pass: [] }, `${noPass}[])`],
+  ["no stage as pass", { pass: 1 }, `${noPass}1)`],
+  ["a pass as ladder", { ladder: Policy.pass }, "ladder: write what Ladder.make(…) gave (found function)"],
+  ["a list as ladder", { ladder: [] }, "ladder: write what Ladder.make(…) gave (found [])"],
+  [
+    "a ladder and a pass",
+    { ladder: Ladder.progressive, pass: Policy.pass },
+    "ladder: take it out, or put it into the pass: a whole pass is run alone, without the ladder beside it (found function)"
+  ],
+  [
+    "settings that are not under settings",
+    { window: 100_000 },
+    "window: there is no such key: write it under settings, { settings: { window: … } } (found 100000)"
+  ],
+  ["a key that does not exist", { lader: 1 }, "lader: there is no such key: write \"ladder\" (found 1)"],
+  [
+    "a setting that does not exist, and one of another type",
+    { settings: { windov: 1, maxTokens: "5k" } },
+    "settings.windov: there is no such key: write \"window\" (found 1)\nsettings.maxTokens: write a number (found \"5k\")"
+  ],
+  [
+    "a setting of summaries that does not exist",
+    { settings: { summary: { triger: 0.5 } } },
+    "settings.summary.triger: there is no such key: write \"trigger\" (found 0.5)"
+  ],
+  ["no options", null, "write an object in braces, { … }, the policy as a whole (found null)"]
+]
+
+describe("a policy in code that is not right", () => {
+  for (const [name, options, message] of wrong) {
+    it.effect(`${name} fails with its path`, () =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(Policy.prepare(erased(options)))
+        assert.strictEqual(error._tag, "PolicyError")
+        assert.strictEqual(error.message, message)
+      }))
+  }
+
+  it.effect("fails the manager, the session, the service and the conversation alike", () =>
+    Effect.gen(function*() {
+      const options = erased({ pass: Ladder.progressive })
+      class App extends ContextManager.Service<App>()("test/App", options) {}
+      const message = `${noPass}function)`
+      const made: ReadonlyArray<Effect.Effect<unknown, { readonly message: string }, never>> = [
+        Effect.scoped(ContextManager.make(options)),
+        Effect.scoped(ContextManager.open(options)),
+        App.pipe(Effect.provide(App.layer)),
+        Effect.scoped(Effect.flatMap(Conversations.make(options), (chats) => chats.get("a")))
+      ]
+      for (const each of made) assert.strictEqual((yield* Effect.flip(each)).message, message)
+    }))
+})
+
+describe("what is run at each request", () => {
+  const of = (options: Policy.Options) =>
+    Effect.gen(function*() {
+      const { pass, settings } = yield* Policy.prepare(options)
+      assert.isTrue(Policy.isPass(pass))
+      const start = yield* Stage.fromPrompt(
+        Prompt.make("x ".repeat(4_000)),
+        { settings: { maxTokens: settings.maxTokens ?? 0, notice: false } }
+      )
+      return (yield* pass(start)).view !== start.view
+    })
+
+  it.effect("a ladder in the standard pass, and nothing with no rung", () =>
+    Effect.gen(function*() {
+      const settings = { maxTokens: 500, notice: false }
+      assert.isTrue(yield* of({ settings }))
+      assert.isTrue(yield* of({ settings, ladder: Ladder.progressive }))
+      assert.isFalse(yield* of({ settings, ladder: Ladder.make() }))
+      assert.isFalse(yield* of({ settings, pass: Policy.passFrom() }))
+    }))
+})
