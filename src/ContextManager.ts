@@ -288,7 +288,7 @@ export interface ContextManager<out E = never> {
    */
   readonly rewind: (entry: number) => Effect.Effect<void>
   /** Makes sure that all of the session is in its store, and stays there. Does nothing where there is none. */
-  readonly flush: Effect.Effect<void, SessionStore.SessionStoreError>
+  readonly flush: Effect.Effect<void, SessionStore.WriteError>
   /** Lets summaries be made again after too many failures in a row. */
   readonly resumeSummaries: Effect.Effect<void>
   /** The whole history, as it was appended. */
@@ -330,8 +330,8 @@ export const make = <E = never, R = never, P = Policy.PassError>(
   Effect.flatMap(Policy.prepare(options), (policy) => Manager.make(policy))
 
 /**
- * Makes the manager of a session that is kept in a `SessionStore`: it goes on where the log ends. What changes the session
- * is in the log before the call that changed it returns.
+ * Makes the manager of a conversation whose session is kept in a `SessionStore`: it goes on where the log ends. What
+ * changes the session is in the log before the call that changed it returns.
  *
  * **Gotchas**
  *
@@ -342,10 +342,11 @@ export const make = <E = never, R = never, P = Policy.PassError>(
  * @since 0.1.0
  */
 export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
+  id: string,
   options: Policy.Options<E, R, P> = {}
-): Effect.fn.Return<ContextManager<E | P>, OpenError, R | Scope.Scope> {
+): Effect.fn.Return<ContextManager<E | P>, OpenError, R | SessionStore.SessionStore | Scope.Scope> {
   const policy = yield* Policy.prepare(options)
-  const store = (yield* SessionStore.SessionStore) ?? (yield* SessionStore.makeMemory)
+  const store = yield* Effect.flatMap(SessionStore.SessionStore, ({ open }) => open(id))
   return yield* Manager.make(policy, { store, state: yield* SessionLog.read(store) })
 })
 
@@ -358,8 +359,7 @@ export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy
 export type OpenError =
   | Policy.PolicyError
   | SessionLog.SessionUnreadable
-  | SessionStore.SessionStoreError
-  | SessionStore.SessionCorrupt
+  | SessionStore.OpenError
 
 /**
  * The manager of the conversation that a call belongs to, whatever service it was declared as; this is where a decorated

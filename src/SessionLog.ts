@@ -514,7 +514,7 @@ const reachesBack = (state: State): boolean => {
  * @since 0.1.0
  */
 export const read = (
-  store: SessionStore.Service
+  store: SessionStore.Log
 ): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
   Effect.flatMap(store.read(), (contents) => {
     if (contents.snapshot === null) return fold(store.name, contents)
@@ -531,7 +531,7 @@ export const read = (
  * @since 0.1.0
  */
 export const readWhole = (
-  store: SessionStore.Service,
+  store: SessionStore.Log,
   events?: number
 ): Effect.Effect<State, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
   Effect.flatMap(
@@ -552,8 +552,8 @@ export const readWhole = (
  * @since 0.1.0
  */
 export const snapshot = (
-  store: SessionStore.Service
-): Effect.Effect<void, SessionUnreadable | SessionStore.SessionStoreError | SessionStore.SessionCorrupt> =>
+  store: SessionStore.Log
+): Effect.Effect<void, SessionUnreadable | SessionStore.WriteError | SessionStore.SessionCorrupt> =>
   Effect.flatMap(
     read(store),
     (state) =>

@@ -30,6 +30,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import * as PolicyInput from "../src/cli/PolicyInput.ts"
 import * as SettingsFlags from "../src/cli/SettingsFlags.ts"
 import { prompt, session, system, user, words } from "./core/conversation.ts"
+import * as OneLog from "./session/oneLog.ts"
 import * as Sessions from "./summary/Sessions.ts"
 
 interface Row {
@@ -59,7 +60,7 @@ const failing = (test: Row["test"]) =>
     return { failure, message: places.reduce((said, place) => said.replaceAll(place, "<place>"), message) }
   })
 
-const openFile = (directory: string) => Effect.provide(SessionStore.makeFile(directory), NodeServices.layer)
+const openFile = (directory: string) => Effect.provide(SessionStore.openDirectory(directory), NodeServices.layer)
 
 const asking = (settings: Settings.Input, content = session) =>
   Effect.gen(function*() {
@@ -256,6 +257,21 @@ const rows: ReadonlyArray<Row> = [
     })
   },
   {
+    error: "SessionLost",
+    names: ["ContextManager.open"],
+    test: Effect.gen(function*() {
+      const store = yield* SessionStore.makeMemory
+      const first = yield* store.open("one")
+      yield* store.open("one")
+      yield* first.append([1])
+    })
+  },
+  {
+    error: "SessionNotFound",
+    names: ["SessionStore"],
+    test: Effect.flatMap(SessionStore.makeMemory, (store) => store.read("none"))
+  },
+  {
     error: "SessionCorrupt",
     names: ["log.jsonl, line 1", "Restore"],
     test: Effect.gen(function*() {
@@ -272,9 +288,9 @@ const rows: ReadonlyArray<Row> = [
     error: "SessionUnreadable",
     names: ["line 1", "version"],
     test: Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       yield* store.append([{ _tag: "OfTheFuture" }])
-      return yield* ContextManager.open().pipe(Effect.provideService(SessionStore.SessionStore, store))
+      return yield* ContextManager.open("session").pipe(OneLog.provide(store))
     })
   },
   {

@@ -5,6 +5,7 @@ import * as Conversations from "effect-compaction/Conversations"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
+import * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
@@ -64,7 +65,7 @@ describe("a policy in code that is not right", () => {
       const message = `${noPass}function)`
       const made: ReadonlyArray<Effect.Effect<unknown, { readonly message: string }, never>> = [
         Effect.scoped(ContextManager.make(options)),
-        Effect.scoped(ContextManager.open(options)),
+        Effect.scoped(ContextManager.open("a", options)).pipe(Effect.provide(SessionStore.layerMemory)),
         App.pipe(Effect.provide(App.layer)),
         Effect.scoped(Effect.flatMap(Conversations.make(options), (chats) => chats.get("a")))
       ]

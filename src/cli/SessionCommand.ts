@@ -42,7 +42,11 @@ interface Read {
   readonly view: View.View
 }
 
-type ReadError = SessionStore.SessionStoreError | SessionStore.SessionCorrupt | SessionLog.SessionUnreadable
+type ReadError =
+  | SessionStore.SessionStoreError
+  | SessionStore.SessionCorrupt
+  | SessionStore.SessionNotFound
+  | SessionLog.SessionUnreadable
 
 const read = Effect.fnUntraced(function*(
   given: string

@@ -95,7 +95,7 @@ const recoverShare = 0.8
 
 /** A session that goes on: where its log is kept, and what that says. */
 export interface Opened {
-  readonly store: SessionStore.Service
+  readonly store: SessionStore.Log
   readonly state: SessionLog.State
 }
 
@@ -166,7 +166,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
   }
 
   /** Writes down what has changed. Whatever it cannot write waits, and is told. */
-  const recordNow = Effect.suspend((): Effect.Effect<void, SessionStore.SessionStoreError> => {
+  const recordNow = Effect.suspend((): Effect.Effect<void, SessionStore.WriteError> => {
     const written = notes
     const held = heldNow()
     notes = []

@@ -25,7 +25,7 @@ interface Known {
  * `pending` are events that could not be written yet; they are written first, so a log has no holes.
  */
 export interface Recorder {
-  readonly store: SessionStore.Service
+  readonly store: SessionStore.Log
   pending: Array<Schema.Json>
   known: Known
 }
@@ -43,7 +43,7 @@ const requestOf = (
 }
 
 export const make = (
-  store: SessionStore.Service,
+  store: SessionStore.Log,
   state: Session.State,
   pace: Summaries.Pace,
   ready: Stage.Ready | null
@@ -127,8 +127,9 @@ export const record = (
   ready: Stage.Ready | null,
   notes: ReadonlyArray<SessionLog.Event>,
   after: ReadonlyArray<SessionLog.Event>
-): Effect.Effect<void, SessionStore.SessionStoreError> =>
-  Effect.suspend(() => {
+): Effect.Effect<void, SessionStore.WriteError> =>
+  // What was written is known to be: an interruption between the two would write it twice.
+  Effect.uninterruptible(Effect.suspend(() => {
     const isBehind = self.pending.length > 1
     const events = changesOf(self, state, pace, ready, notes, after)
     if (events.length === 0 && !isBehind) return Effect.void
@@ -137,7 +138,7 @@ export const record = (
     return Effect.map(self.store.append(pending), () => {
       self.pending = []
     })
-  })
+  }))
 
 /** What is known and pending now, to be put back when what comes next is taken back. */
 export const mark = (self: Recorder): { readonly known: Known; readonly pending: number } => ({

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as OneLog from "../session/oneLog.ts"
 
 /**
  * What a session with a log costs: an append when the log has 1,000, 10,000 and 100,000 events, and opening one with and
@@ -26,7 +27,7 @@ const since = (start: number) => performance.now() - start
 const median = (values: ReadonlyArray<number>) => [...values].sort((a, b) => a - b)[values.length >> 1]!
 
 const appends = Effect.gen(function*() {
-  const store = yield* SessionStore.makeFile(path.join(folder, "appends"))
+  const store = yield* SessionStore.openDirectory(path.join(folder, "appends"))
   let count = 0
   const fill = Effect.fnUntraced(function*(to: number) {
     while (count < to) {
@@ -77,10 +78,9 @@ const turn = (at: number): ReadonlyArray<Prompt.Message> => [
 const opening = Effect.gen(function*() {
   for (const turns of [1_000, 10_000, 40_000]) {
     const directory = path.join(folder, `opening-${turns}`)
-    const visit = <A>(use: (store: SessionStore.Service) => Effect.Effect<A, unknown>) =>
-      Effect.scoped(Effect.flatMap(SessionStore.makeFile(directory, { fsync: "never" }), use))
-    const open = (store: SessionStore.Service) =>
-      ContextManager.open({ settings }).pipe(Effect.provideService(SessionStore.SessionStore, store))
+    const visit = <A>(use: (store: SessionStore.Log) => Effect.Effect<A, unknown>) =>
+      Effect.scoped(Effect.flatMap(SessionStore.openDirectory(directory, { fsync: "never" }), use))
+    const open = (store: SessionStore.Log) => ContextManager.open("session", { settings }).pipe(OneLog.provide(store))
     const goOn = (manager: ContextManager.ContextManager<Policy.PassError>, from: number, to: number) =>
       Effect.gen(function*() {
         const rounds: Array<number> = []

@@ -22,10 +22,10 @@ afterAll(() => program.remove())
 const run = (...args: ReadonlyArray<string>) => Effect.promise(() => program.run(["session", ...args]))
 
 const opened = <A>(
-  use: (manager: Scenario.Manager, store: SessionStore.Service) => Effect.Effect<A, unknown>
+  use: (manager: Scenario.Manager, store: SessionStore.Log) => Effect.Effect<A, unknown>
 ) =>
   Effect.scoped(Effect.gen(function*() {
-    const store = yield* SessionStore.makeFile(directory, { fsync: "never" })
+    const store = yield* SessionStore.openDirectory(directory, { fsync: "never" })
     return yield* use(yield* Scenario.open(store), store)
   })).pipe(Effect.provide(NodeServices.layer))
 

@@ -13,6 +13,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll } from "vitest"
+import { holder } from "./holder.ts"
 import * as Scenario from "./scenario.ts"
 
 /** All of them: SESSION_CRASHES=full (see docs/sessions.md). */
@@ -69,7 +70,7 @@ const killed = (directory: string, seed: number, from: number, milliseconds: num
   )
 
 const openFile = (directory: string) =>
-  Effect.provide(SessionStore.makeFile(directory, { fsync: "never" }), NodeServices.layer)
+  Effect.provide(SessionStore.openDirectory(directory, { fsync: "never" }), NodeServices.layer)
 
 describe("a session whose writer dies", () => {
   const kills = isFull ? 250 : 12
@@ -172,7 +173,7 @@ const stopping = (stop: number, isHalf: boolean) => {
 
 describe("a session that stops after a call of the file system", () => {
   const as = (pid: number) =>
-    Effect.provideService(SessionStore.CurrentHolder, { pid, host: "here", isAlive: (each) => each !== 1 })
+    Effect.provideService(SessionStore.CurrentHolder, holder({ pid, isAlive: (each) => each !== 1 }))
 
   const length = isFull ? Scenario.length : 14
 
@@ -191,7 +192,7 @@ describe("a session that stops after a call of the file system", () => {
             const scope = yield* Scope.make()
             const exit = yield* Effect.exit(
               Effect.gen(function*() {
-                const store = yield* SessionStore.makeFile(directory)
+                const store = yield* SessionStore.openDirectory(directory)
                 const manager = yield* Scenario.open(store)
                 for (let at = 0; at < length; at++) {
                   yield* Scenario.step(manager, store, 7, at)

@@ -3,7 +3,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
-import * as SessionStore from "effect-compaction/SessionStore"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
 import type * as View from "effect-compaction/View"
@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
+import * as OneLog from "./oneLog.ts"
 
 const minutes = 60_000
 
@@ -20,16 +21,16 @@ const settingsOf = (script: Script.Script): Settings.Input => ({
   ...(script.seed % 2 === 0 ? { summary: { mode: script.seed % 4 === 0 ? "between" : "background" } } : {})
 })
 
-const open = (script: Script.Script, store: SessionStore.Service) =>
-  ContextManager.open({ settings: settingsOf(script), wire: Trace.rulesOf(script) }).pipe(
+const open = (script: Script.Script, store: SessionStore.Log) =>
+  ContextManager.open("session", { settings: settingsOf(script), wire: Trace.rulesOf(script) }).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
-    Effect.provideService(SessionStore.SessionStore, store)
+    OneLog.provide(store)
   )
 
 /** A store of its own that holds the same events. */
-const copied = Effect.fnUntraced(function*(store: SessionStore.Service) {
-  const copy = yield* SessionStore.makeMemory
+const copied = Effect.fnUntraced(function*(store: SessionStore.Log) {
+  const copy = yield* OneLog.memory
   yield* copy.append((yield* store.read({ whole: true })).events)
   return copy
 })
@@ -46,7 +47,7 @@ const sentBy = (manager: Manager, budget: number | undefined) =>
   )
 
 const check = Effect.fnUntraced(
-  function*(script: Script.Script, store: SessionStore.Service, live: Manager, at: string) {
+  function*(script: Script.Script, store: SessionStore.Log, live: Manager, at: string) {
     // What a summary beside the session came to meanwhile is written with what happens next.
     const exported = yield* live.export
     // From the snapshot on, from the first event on, and as they are kept along the way.
@@ -66,7 +67,7 @@ const check = Effect.fnUntraced(
 /** Plays a script on a session with a log; whatever happens, the log says all of it. */
 const play = Effect.fnUntraced(function*(script: Script.Script) {
   const random = Random.make(script.seed)
-  const store = yield* SessionStore.makeMemory
+  const store = yield* OneLog.memory
   const live = yield* open(script, store)
   const seen = new Set<string>()
   const bills: Array<{ readonly input: number; readonly output: number }> = []

@@ -1,23 +1,24 @@
 import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
-import * as SessionStore from "effect-compaction/SessionStore"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Random from "../properties/Random.ts"
 import * as Trace from "../properties/Trace.ts"
+import * as OneLog from "./oneLog.ts"
 
 /** How many operations a session has. */
 export const length = 120
 
 const settings = { maxTokens: 3_000, notice: false, summary: { mode: "between", trigger: 0.99 } } as const
 
-export const open = (store: SessionStore.Service) =>
-  ContextManager.open({ settings }).pipe(
+export const open = (store: SessionStore.Log) =>
+  ContextManager.open("session", { settings }).pipe(
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
-    Effect.provideService(SessionStore.SessionStore, store)
+    OneLog.provide(store)
   )
 
 export type Manager = ContextManager.ContextManager<Policy.PassError>
@@ -51,7 +52,7 @@ const turn = (random: Random.Random, at: number): Prompt.Prompt => {
 /** One operation of the session of a seed: each is told by its number alone, so that any process can go on. */
 export const step = Effect.fnUntraced(function*(
   manager: Manager,
-  store: SessionStore.Service,
+  store: SessionStore.Log,
   seed: number,
   at: number
 ) {
@@ -82,7 +83,7 @@ export const shown = (manager: Manager) =>
 
 /** A session that nothing stopped: its events, and after each operation how many there were and what it showed. */
 export const uninterrupted = Effect.fnUntraced(function*(seed: number) {
-  const store = yield* SessionStore.makeMemory
+  const store = yield* OneLog.memory
   const manager = yield* open(store)
   const read = Effect.map(store.read({ whole: true }), ({ events }) => essence(events))
   const counts: Array<number> = []
@@ -102,7 +103,7 @@ export type Uninterrupted = Effect.Success<ReturnType<typeof uninterrupted>>
  * What is wrong with a session that was stopped after `done` operations, or in the next one; and the operation that comes
  * next.
  */
-export const verify = Effect.fnUntraced(function*(expected: Uninterrupted, store: SessionStore.Service, done: number) {
+export const verify = Effect.fnUntraced(function*(expected: Uninterrupted, store: SessionStore.Log, done: number) {
   const manager = yield* open(store)
   const events = essence((yield* store.read({ whole: true })).events)
   const wrong: Array<string> = []

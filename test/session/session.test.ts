@@ -14,6 +14,7 @@ import type * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Trace from "../properties/Trace.ts"
+import * as OneLog from "./oneLog.ts"
 
 const short: Summarizer.Reply = {
   text: "## State\nthe files were read",
@@ -37,9 +38,9 @@ const answering: Summarizer.Service = { ...Summarizer.extractive, summarize: () 
 
 const settings = { maxTokens: 50_000, summary: { trigger: 1 } } as const
 
-const open = (store: SessionStore.Service, summarizer: Summarizer.Service | undefined = answering) =>
-  ContextManager.open({ settings: summarizer === undefined ? { maxTokens: 50_000 } : settings }).pipe(
-    Effect.provideService(SessionStore.SessionStore, store),
+const open = (store: SessionStore.Log, summarizer: Summarizer.Service | undefined = answering) =>
+  ContextManager.open("session", { settings: summarizer === undefined ? { maxTokens: 50_000 } : settings }).pipe(
+    OneLog.provide(store),
     Effect.provideService(Summarizer.Summarizer, summarizer)
   )
 
@@ -74,17 +75,17 @@ const play = Effect.fnUntraced(function*(manager: ContextManager.ContextManager<
 
 const tagOf = (event: Schema.Json) => (event as { readonly _tag: string })._tag
 
-const eventsOf = (store: SessionStore.Service) => Effect.map(store.read({ whole: true }), ({ events }) => events)
+const eventsOf = (store: SessionStore.Log) => Effect.map(store.read({ whole: true }), ({ events }) => events)
 
 const shown = (manager: ContextManager.ContextManager<Policy.PassError>) =>
   Effect.map(manager.view, ({ items }) => items.map(({ message, seq }) => [seq, Trace.written(message)]))
 
 /** A store in memory that fails where it is told to. */
-const failing = Effect.map(SessionStore.makeMemory, (store) => {
+const failing = Effect.map(OneLog.memory, (store) => {
   const fault = { append: (_: ReadonlyArray<string>) => false, flush: false, appends: 0 }
   const full = (operation: "append" | "flush") =>
     new SessionStore.SessionStoreError({ operation, path: "disk", reason: "ENOSPC" })
-  const service: SessionStore.Service = {
+  const service: SessionStore.Log = {
     ...store,
     append: (events) =>
       Effect.suspend(() => {
@@ -99,7 +100,7 @@ const failing = Effect.map(SessionStore.makeMemory, (store) => {
 describe("compactNow in a session with a log", () => {
   it.effect("start, record and end cite the command, and what is absorbed is one append", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const batches: Array<ReadonlyArray<string>> = []
       const manager = yield* open({
         ...store,
@@ -137,7 +138,7 @@ describe("compactNow in a session with a log", () => {
 
   it.effect("an open request is busy, one that was answered is not", () =>
     Effect.gen(function*() {
-      const manager = yield* open(yield* SessionStore.makeMemory)
+      const manager = yield* open(yield* OneLog.memory)
       yield* play(manager)
       yield* manager.append(turn(9))
       yield* manager.request
@@ -189,7 +190,7 @@ describe("compactNow in a session with a log", () => {
 
   it.effect("interrupted while the summary is written, it leaves a start and an end and nothing else", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const { asked, service } = yield* gated
       const manager = yield* open(store, service)
       yield* play(manager)
@@ -209,7 +210,7 @@ describe("compactNow in a session with a log", () => {
 
   it.effect("a session that is closed ends it, to its close and its flush, and refuses another", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const { asked, service } = yield* gated
       const scope = yield* Scope.make()
       const manager = yield* open(store, service).pipe(Scope.provide(scope))
@@ -227,8 +228,8 @@ describe("compactNow in a session with a log", () => {
 })
 
 /** A store of its own that holds the same events. */
-const copied = Effect.fnUntraced(function*(store: SessionStore.Service) {
-  const copy = yield* SessionStore.makeMemory
+const copied = Effect.fnUntraced(function*(store: SessionStore.Log) {
+  const copy = yield* OneLog.memory
   yield* copy.append(yield* eventsOf(store))
   return copy
 })
@@ -262,10 +263,10 @@ describe("a store that fails", () => {
 describe("a request that nothing came of", () => {
   it.effect("is the same when another process makes it again, its notice included", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
-      const small = (given: SessionStore.Service) =>
-        ContextManager.open({ settings: { maxTokens: 4_000 } }).pipe(
-          Effect.provideService(SessionStore.SessionStore, given)
+      const store = yield* OneLog.memory
+      const small = (given: SessionStore.Log) =>
+        ContextManager.open("session", { settings: { maxTokens: 4_000 } }).pipe(
+          OneLog.provide(given)
         )
       const manager = yield* small(store)
       for (let at = 0; at < 6; at++) yield* manager.append(turn(at))
@@ -281,7 +282,7 @@ describe("a request that nothing came of", () => {
 describe("forks and rewinds", () => {
   it.effect("a session is forked at any entry: its view is the one there was", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const manager = yield* open(store)
       const views = new Map<number, unknown>([[0, []]])
       for (let at = 0; at < 6; at++) {
@@ -299,7 +300,7 @@ describe("forks and rewinds", () => {
       }
       const { entries } = yield* manager.status
       for (let entry = 0; entry <= entries; entry++) {
-        const fork = yield* SessionStore.makeMemory
+        const fork = yield* OneLog.memory
         yield* fork.append(yield* SessionLog.fork("memory", yield* store.read({ whole: true }), entry))
         const forked = yield* Effect.scoped(
           Effect.flatMap(open(fork), (opened) => Effect.all([shown(opened), opened.status]))
@@ -312,7 +313,7 @@ describe("forks and rewinds", () => {
 
   it.effect("rewound past a compaction, its decisions are dropped, in the log too", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const manager = yield* open(store)
       yield* play(manager, 4)
       const before = yield* shown(manager)
@@ -343,20 +344,20 @@ describe("a log that cannot be read", () => {
   for (const [what, event, reason] of cases) {
     it.effect(`${what} is named with its line`, () =>
       Effect.gen(function*() {
-        const store = yield* SessionStore.makeMemory
+        const store = yield* OneLog.memory
         yield* play(yield* open(store), 1)
         const { length } = yield* eventsOf(store)
         yield* store.append([event])
         const error = yield* Effect.flip(open(store))
         assert.strictEqual(error._tag, "SessionUnreadable")
-        assert.include(error.message, `memory, line ${length + 1}: `)
+        assert.include(error.message, `memory, session, line ${length + 1}: `)
         assert.include(error.message, reason)
       }))
   }
 
   it.effect("an unknown event that may be skipped is skipped, before a snapshot and after", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const manager = yield* open(store)
       yield* play(manager, 1)
       yield* store.append([{ _tag: "Dreamt", optional: true }])
@@ -374,7 +375,7 @@ describe("faults that others shipped", () => {
   it.effect("R14 two compactions at once: by hand and by a request in one tick, one runs, the other is CompactionBusy", () =>
     Effect.gen(function*() {
       const { asked, open: answer, service } = yield* gated
-      const manager = yield* open(yield* SessionStore.makeMemory, service)
+      const manager = yield* open(yield* OneLog.memory, service)
       yield* play(manager)
       const fibers = [
         yield* Effect.forkChild(Effect.result(manager.compactNow()), { startImmediately: true }),
@@ -391,7 +392,7 @@ describe("faults that others shipped", () => {
 
   it.effect("R15 the watermark moves with the summary, in one append, and messages are raw until then", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
+      const store = yield* OneLog.memory
       const { asked, open: answer, service } = yield* gated
       const manager = yield* open(store, service)
       yield* play(manager)
@@ -412,10 +413,10 @@ describe("faults that others shipped", () => {
 
   it.effect("R17 every reduction is in the log: after a restart the view is the same", () =>
     Effect.gen(function*() {
-      const store = yield* SessionStore.makeMemory
-      const small = (given: SessionStore.Service) =>
-        ContextManager.open({ settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } }).pipe(
-          Effect.provideService(SessionStore.SessionStore, given)
+      const store = yield* OneLog.memory
+      const small = (given: SessionStore.Log) =>
+        ContextManager.open("session", { settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } }).pipe(
+          OneLog.provide(given)
         )
       const manager = yield* small(store)
       for (let at = 0; at < 12; at++) {

@@ -1,7 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as SessionStore from "effect-compaction/SessionStore"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -11,6 +10,7 @@ import * as PlatformError from "effect/PlatformError"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { holder as holding } from "./holder.ts"
 import * as Store from "./storeSuite.ts"
 
 /** A directory of its own, removed with the scope. */
@@ -22,26 +22,30 @@ const temporary = Effect.acquireRelease(
 const place = Effect.map(temporary, (directory) => path.join(directory, "deep", "session"))
 
 const openFile = (directory: string, options?: SessionStore.FileOptions) =>
-  Effect.provide(SessionStore.makeFile(directory, options), NodeServices.layer)
+  Effect.provide(SessionStore.openDirectory(directory, options), NodeServices.layer)
 
-Store.suite("memory", Effect.map(SessionStore.makeMemory, (store) => ({ open: Effect.succeed(store), isKept: true })))
+/** Where one session of a store lies. */
+const session = (store: SessionStore.SessionStore["Service"]): Store.Place => ({ store, open: store.open("one") })
+
+Store.suite("memory", Effect.map(SessionStore.makeMemory, session))
 
 for (const fsync of ["flush", "append", "never"] as const) {
   Store.suite(
     `file, fsync ${fsync}`,
-    Effect.map(place, (directory) => ({ open: openFile(directory, { fsync }), isKept: true }))
+    Effect.flatMap(
+      place,
+      (directory) =>
+        Effect.provide(Effect.map(SessionStore.makeFile(directory, { fsync }), session), NodeServices.layer)
+    )
   )
 }
 
 Store.suite(
   "key-value store",
-  Effect.map(Layer.build(KeyValueStore.layerMemory), (context) => ({
-    open: Effect.map(
-      Effect.provideContext(Layer.build(SessionStore.layerKeyValueStore()), context),
-      (built) => Context.get(built, SessionStore.SessionStore)!
-    ),
-    isKept: true
-  }))
+  Effect.flatMap(
+    Layer.build(KeyValueStore.layerMemory),
+    (context) => Effect.provideContext(Effect.map(SessionStore.makeKeyValueStore(), session), context)
+  )
 )
 
 const logOf = (directory: string) => path.join(directory, "log.jsonl")
@@ -246,7 +250,7 @@ describe("a session in files", () => {
       ).pipe(Layer.provideMerge(NodeServices.layer))
       const { size } = fs.statSync(logOf(directory))
       yield* Effect.scoped(Effect.gen(function*() {
-        const store = yield* SessionStore.makeFile(directory)
+        const store = yield* SessionStore.openDirectory(directory)
         const { events, lines, snapshot } = yield* store.read()
         assert.deepStrictEqual({ events, lines, snapshot }, {
           events: [7],
@@ -290,17 +294,19 @@ describe("a session in files", () => {
 })
 
 describe("the lock of a session", () => {
+  const as = (given: Partial<SessionStore.Holder>) => Effect.provideService(SessionStore.CurrentHolder, holding(given))
   const holder = (pid: number, alive: ReadonlyArray<number>, host = "here") =>
-    Effect.provideService(SessionStore.CurrentHolder, { pid, host, isAlive: (each) => alive.includes(each) })
+    as({ pid, host, isAlive: (each) => alive.includes(each) })
 
   it.effect("names its holder", () =>
     Effect.gen(function*() {
       const directory = yield* place
-      yield* openFile(directory).pipe(holder(1, [1, 2]))
+      const one = holder(1, [1, 2])
+      yield* openFile(directory).pipe(one)
       const error = yield* Effect.flip(openFile(directory).pipe(holder(2, [1, 2])))
       assert.deepInclude(error, { _tag: "SessionLocked", pid: 1, host: "here", since: "1970-01-01T00:00:00.000Z" })
       assert.include(error.message, "process 1 on here")
-      const same = yield* Effect.flip(openFile(directory).pipe(holder(1, [1])))
+      const same = yield* Effect.flip(openFile(directory).pipe(one))
       assert.strictEqual(same._tag, "SessionLocked")
     }))
 
@@ -327,11 +333,6 @@ describe("the lock of a session", () => {
       const directory = yield* place
       yield* Effect.scoped(Effect.gen(function*() {
         yield* openFile(directory).pipe(holder(1, [1]))
-        yield* Effect.provideService(Effect.void, SessionStore.CurrentHolder, {
-          pid: 2,
-          host: "here",
-          isAlive: () => false
-        })
         fs.writeFileSync(
           path.join(directory, "lock"),
           JSON.stringify({ pid: 2, host: "here", since: "now", nonce: "other" })
@@ -415,7 +416,7 @@ describe("a disk that fails", () => {
         let mayCut = true
         const disk = failing((_, method) => isFull && (method === "write" || !mayCut) ? kind : "none")
         yield* Effect.scoped(Effect.gen(function*() {
-          const store = yield* SessionStore.makeFile(directory)
+          const store = yield* SessionStore.openDirectory(directory)
           yield* store.append([1])
           isFull = true
           for (const cut of [true, false]) {
@@ -440,7 +441,7 @@ describe("a disk that fails", () => {
         let isBroken = false
         const disk = failing((_, method) => isBroken && method === "sync" ? "fail" : "none")
         const outcome = yield* Effect.scoped(Effect.gen(function*() {
-          const store = yield* SessionStore.makeFile(directory, { fsync })
+          const store = yield* SessionStore.openDirectory(directory, { fsync })
           isBroken = true
           const appended = yield* Effect.result(store.append([1]))
           const flushed = yield* Effect.result(store.flush)
@@ -472,7 +473,7 @@ describe("a disk that fails", () => {
             FileSystem.FileSystem,
             Effect.map(FileSystem.FileSystem, (real) => ({ ...real, [method]: () => Effect.fail(error) }))
           ).pipe(Layer.provideMerge(NodeServices.layer))
-          const failure = yield* Effect.flip(Effect.scoped(Effect.provide(SessionStore.makeFile(directory), disk)))
+          const failure = yield* Effect.flip(Effect.scoped(Effect.provide(SessionStore.openDirectory(directory), disk)))
           assert.deepInclude(failure, { _tag: "SessionStoreError", operation: "open" })
           assert.include(failure.message, tag === "ReadOnly" ? "EROFS" : "EACCES")
         }))

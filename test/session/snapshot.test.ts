@@ -3,7 +3,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import type * as Policy from "effect-compaction/Policy"
 import * as SessionLog from "effect-compaction/SessionLog"
-import * as SessionStore from "effect-compaction/SessionStore"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
@@ -12,17 +12,18 @@ import * as Scope from "effect/Scope"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
+import * as OneLog from "./oneLog.ts"
 
 const minutes = 60_000
 
-const open = (script: Script.Script, store: SessionStore.Service) =>
-  ContextManager.open({
+const open = (script: Script.Script, store: SessionStore.Log) =>
+  ContextManager.open("session", {
     settings: { ...script.settings, ...(script.seed % 2 === 0 ? { summary: { mode: "between" } } : {}) },
     wire: Trace.rulesOf(script)
   }).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
-    Effect.provideService(SessionStore.SessionStore, store)
+    OneLog.provide(store)
   )
 
 type Manager = ContextManager.ContextManager<Policy.PassError>
@@ -40,9 +41,9 @@ const sentBy = (manager: Manager, budget: number | undefined) =>
     }
   })
 
-const countingReads = (store: SessionStore.Service) => {
+const countingReads = (store: SessionStore.Log) => {
   const self = { whole: 0 }
-  const service: SessionStore.Service = {
+  const service: SessionStore.Log = {
     ...store,
     read: (options) =>
       Effect.suspend(() => {
@@ -59,8 +60,8 @@ const countingReads = (store: SessionStore.Service) => {
  */
 const play = Effect.fnUntraced(function*(script: Script.Script) {
   const random = Random.make(script.seed)
-  const live = yield* open(script, yield* SessionStore.makeMemory)
-  const [store, reads] = countingReads(yield* SessionStore.makeMemory)
+  const live = yield* open(script, yield* OneLog.memory)
+  const [store, reads] = countingReads(yield* OneLog.memory)
   let scope = yield* Scope.make()
   let hasSent = false
   let other = yield* Scope.provide(open(script, store), scope)
@@ -203,7 +204,7 @@ describe("a snapshot leaves out what was removed, but for", () => {
   for (const { messages, name, stays } of cases) {
     it.effect(name, () =>
       Effect.gen(function*() {
-        const store = yield* SessionStore.makeMemory
+        const store = yield* OneLog.memory
         const events: ReadonlyArray<SessionLog.Event> = [
           { _tag: "Opened", version: SessionLog.version },
           { _tag: "Appended", messages: messages.map((message) => ({ message, origin: "caller" })) },

@@ -4,13 +4,10 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 
-/**
- * A place where a session lies: `open` opens it, each time anew, and the scope closes it. `isKept` tells whether what was
- * written is there when it is opened again.
- */
+/** A store, and one session of it: `open` opens it, each time anew, and the scope closes it. */
 export interface Place {
-  readonly open: Effect.Effect<SessionStore.Service, unknown, Scope.Scope>
-  readonly isKept: boolean
+  readonly store: SessionStore.SessionStore["Service"]
+  readonly open: Effect.Effect<SessionStore.Log, unknown, Scope.Scope>
 }
 
 const values: ReadonlyArray<Schema.Json> = [
@@ -27,6 +24,33 @@ const values: ReadonlyArray<Schema.Json> = [
   "x".repeat(200_000)
 ]
 
+const ids: ReadonlyArray<string> = [
+  "one",
+  "",
+  ".",
+  "..",
+  "../one",
+  "a/b",
+  "A/B",
+  "user-42",
+  "USER-42",
+  "User-42",
+  "%41",
+  "a\\b",
+  "con",
+  "CON",
+  "nul.txt",
+  "tool. ",
+  "line\nbreak\u0000",
+  "Grüße",
+  "日本語 👩‍👩‍👧",
+  "a half of a pair: \ud83d",
+  "another half: \ud83e",
+  "x".repeat(1_000),
+  `${"x".repeat(999)}y`,
+  "X".repeat(1_000)
+]
+
 /** What every store promises. `make` makes a new, empty place. */
 export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Scope>): void => {
   describe(`a store of sessions: ${name}`, () => {
@@ -35,9 +59,9 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
       test: (place: Place) => Effect.Effect<void, unknown, Scope.Scope>
     ) => it.effect(what, () => Effect.scoped(Effect.flatMap(make, test)))
 
-    const eventsOf = (store: SessionStore.Service) => Effect.map(store.read({ whole: true }), ({ events }) => events)
+    const eventsOf = (store: SessionStore.Log) => Effect.map(store.read({ whole: true }), ({ events }) => events)
 
-    const read = (store: SessionStore.Service, whole = false) =>
+    const read = (store: SessionStore.Log, whole = false) =>
       Effect.map(store.read({ whole }), ({ events, lines, snapshot }) => {
         assert.strictEqual(lines.length, events.length)
         return { snapshot, events }
@@ -129,9 +153,8 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
         assert.deepStrictEqual(yield* read(store, true), { snapshot: null, events: [1, 2, 3, 4, 5] })
       }))
 
-    each("goes on where it was closed", ({ isKept, open }) =>
+    each("goes on where it was closed", ({ open }) =>
       Effect.gen(function*() {
-        if (!isKept) return
         yield* Effect.scoped(Effect.gen(function*() {
           const store = yield* open
           yield* store.append([1, 2])
@@ -144,6 +167,102 @@ export const suite = (name: string, make: Effect.Effect<Place, unknown, Scope.Sc
           yield* store.append([4])
         }))
         assert.deepStrictEqual(yield* eventsOf(yield* open), [1, 2, 3, 4])
+      }))
+
+    each("keeps the sessions of all ids apart, whatever they are", ({ store }) =>
+      Effect.gen(function*() {
+        for (const id of ids) yield* Effect.scoped(Effect.flatMap(store.open(id), (log) => log.append([`of ${id}`])))
+        for (const id of ids) {
+          assert.deepStrictEqual((yield* store.read(id)).events, [`of ${id}`])
+          const log = yield* store.open(id)
+          assert.deepStrictEqual(yield* eventsOf(log), [`of ${id}`])
+        }
+        const listed = yield* Effect.result(store.list)
+        // A kind of store that cannot tell them says so.
+        if (listed._tag === "Failure") assert.strictEqual(listed.failure.operation, "list")
+        else assert.deepStrictEqual([...listed.success].sort(), [...ids].sort())
+      }))
+
+    each(
+      "is read without being opened, and without taking it from whoever has it open",
+      ({ open, store }) =>
+        Effect.gen(function*() {
+          assert.strictEqual((yield* Effect.flip(store.read("one")))._tag, "SessionNotFound")
+          const log = yield* open
+          yield* log.append([1])
+          yield* log.snapshot({ events: 1, state: 1 })
+          yield* log.append([2])
+          const { events, snapshot, torn } = yield* store.read("one")
+          assert.deepStrictEqual({ events, snapshot, torn }, { events: [1, 2], snapshot: null, torn: 0 })
+          yield* log.append([3])
+          assert.deepStrictEqual(yield* eventsOf(log), [1, 2, 3])
+        })
+    )
+
+    each(
+      "has one writer: a second opening is refused, or takes it from the first",
+      ({ open }) =>
+        Effect.gen(function*() {
+          const first = yield* open
+          yield* first.append([1])
+          const opened = yield* Effect.result(open)
+          if (opened._tag === "Failure") {
+            assert.propertyVal(opened.failure, "_tag", "SessionLocked")
+            yield* first.append([2])
+            return assert.deepStrictEqual(yield* eventsOf(first), [1, 2])
+          }
+          const second = opened.success
+          yield* second.append([2])
+          for (
+            const late of [
+              first.append([3]),
+              first.flush,
+              first.snapshot({ events: 1, state: 1 }),
+              first.snapshot({ events: 2, state: 1 })
+            ]
+          ) assert.strictEqual((yield* Effect.flip(late))._tag, "SessionLost")
+          yield* second.append([4])
+          assert.deepStrictEqual(yield* read(second), { snapshot: null, events: [1, 2, 4] })
+        })
+    )
+
+    each("does nothing any more once its scope was closed, and says so", ({ open }) =>
+      Effect.gen(function*() {
+        const log = yield* Effect.scoped(open)
+        for (
+          const late of [log.append([1]), log.flush, log.snapshot({ events: 0, state: 1 }), Effect.asVoid(log.read())]
+        ) {
+          const error = yield* Effect.flip<void, SessionStore.WriteError | SessionStore.SessionCorrupt, never>(late)
+          assert.strictEqual(error._tag, "SessionStoreError")
+          assert.include(error.message, "closed")
+        }
+        assert.deepStrictEqual(yield* eventsOf(yield* open), [])
+      }))
+
+    each("what is no JSON is refused, typed, and leaves nothing", ({ open }) =>
+      Effect.gen(function*() {
+        const log = yield* open
+        yield* log.append([1])
+        const circle: Record<string, unknown> = {}
+        circle["self"] = circle
+        let deep: unknown = 1
+        for (let at = 0; at < 100_000; at++) deep = [deep]
+        for (const value of [circle, 1n, deep]) {
+          // Not JSON, against its type.
+          const given = value as Schema.Json
+          assert.propertyVal(yield* Effect.flip(log.append([2, given])), "operation", "append")
+          assert.propertyVal(yield* Effect.flip(log.snapshot({ events: 1, state: given })), "operation", "snapshot")
+        }
+        yield* log.append([3])
+        assert.deepStrictEqual(yield* read(log), { snapshot: null, events: [1, 3] })
+      }))
+
+    each("a snapshot of an earlier moment, or of a later one, is not kept", ({ open }) =>
+      Effect.gen(function*() {
+        const log = yield* open
+        yield* log.append([1, 2])
+        for (const events of [0, 1, 3]) yield* log.snapshot({ events, state: "wrong" })
+        assert.deepStrictEqual(yield* read(log), { snapshot: null, events: [1, 2] })
       }))
   })
 }

@@ -8,7 +8,7 @@ import * as Scenario from "./scenario.ts"
 const [directory = "", seed = "0", from = "0"] = process.argv.slice(2)
 
 const program = Effect.gen(function*() {
-  const store = yield* SessionStore.makeFile(directory, { fsync: "never" })
+  const store = yield* SessionStore.openDirectory(directory, { fsync: "never" })
   const manager = yield* Scenario.open(store)
   fs.writeSync(1, "open\n")
   for (let at = Number(from); at < Scenario.length; at++) {

@@ -15,11 +15,12 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 
 const newline = 0x0a
 
-/** The bytes of one line. */
-export const encode = (seq: number, events: ReadonlyArray<Schema.Json>): Uint8Array => {
-  const text = JSON.stringify(events)
-  return encoder.encode(`{"seq":${seq},"sum":"${Crc32.hex(encoder.encode(text))}","events":${text}}\n`)
-}
+/** A line of the text of some events, its break included. */
+export const line = (seq: number, text: string): string =>
+  `{"seq":${seq},"sum":"${Crc32.hex(encoder.encode(text))}","events":${text}}\n`
+
+/** The bytes of {@link line}. */
+export const encode = (seq: number, text: string): Uint8Array => encoder.encode(line(seq, text))
 
 const shape = /^\{"seq":(\d+),"sum":"([0-9a-f]{8})","events":(\[.*\])\}$/s
 
