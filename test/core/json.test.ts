@@ -91,7 +91,7 @@ const refused: ReadonlyArray<
     "a hundred thousand deep",
     nested(100_000),
     "deep",
-    "a[0].a[0].a[0].a… is more than 1000 objects or arrays within one another"
+    "a[0].a[0].a[0].a[0]… is more than 1000 objects or arrays within one another"
   ],
   [
     "a getter that throws",
