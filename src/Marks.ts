@@ -27,6 +27,8 @@ export const key = "effect-compaction"
  * - `pinned`: never truncated, removed or stubbed, because a provider needs it back as it is.
  * - `raw`: what `Prompt` cannot hold (an opaque provider item, arguments that are not JSON); priced, never edited.
  * - `checkpoint`: what a checkpoint of this library stands for; see `Checkpoint`.
+ * - `call`: of a result that this library made: which call of its message it answers, from 0, where an earlier one has the
+ *   same id.
  *
  * @category models
  * @since 0.1.0
@@ -37,6 +39,7 @@ export interface Marks {
   readonly pinned?: boolean
   readonly raw?: Schema.Json
   readonly checkpoint?: Checkpoint
+  readonly call?: number
 }
 
 /**
@@ -96,7 +99,8 @@ export const of = (self: Prompt.Message | Prompt.Part): Marks => {
     ...(object.ephemeral === true ? { ephemeral: true } : undefined),
     ...(object.pinned === true ? { pinned: true } : undefined),
     ...(object.raw !== undefined ? { raw: object.raw } : undefined),
-    ...(isCheckpoint(object.checkpoint) ? { checkpoint: object.checkpoint } : undefined)
+    ...(isCheckpoint(object.checkpoint) ? { checkpoint: object.checkpoint } : undefined),
+    ...(typeof object.call === "number" ? { call: object.call } : undefined)
   }
 }
 

@@ -15,8 +15,8 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "./Decision.ts"
 import * as Marks from "./Marks.ts"
-import * as Pairing from "./Pairing.ts"
 import * as Text from "./text/text.ts"
+import * as Pairing from "./wire/pairing.ts"
 
 /**
  * A call of an assistant entry. `approval` tells that the entry asks for an approval of it.
@@ -208,19 +208,18 @@ export const unaltered: ReadonlyArray<Decision.Alteration> = []
 
 /** The calls that wait for a result in a tool message; what the provider executes itself is answered beside its call. */
 const callsOf = (message: Prompt.AssistantMessage): ReadonlyArray<Call> => {
-  let calls: Array<Call> | undefined
-  let asked: Array<string> | undefined
+  const calls: Array<Prompt.ToolCallPart> = []
+  const requests: Array<string> = []
   for (const part of message.content) {
-    if (part.type === "tool-call" && !part.providerExecuted) {
-      calls ??= []
-      calls.push({ id: part.id, name: part.name, approval: false })
-    } else if (part.type === "tool-approval-request") {
-      asked ??= []
-      asked.push(part.toolCallId)
-    }
+    if (part.type === "tool-call") calls.push(part)
+    else if (part.type === "tool-approval-request") requests.push(part.toolCallId)
   }
-  if (calls === undefined) return noCalls
-  return asked === undefined ? calls : calls.map((call) => asked.includes(call.id) ? { ...call, approval: true } : call)
+  if (calls.length === 0) return noCalls
+  const ids = requests.length === 0 ? requests : calls.map(({ id }) => id)
+  const asked = Pairing.asked(ids, requests)
+  return calls.flatMap(({ id, name, providerExecuted }, at) =>
+    providerExecuted ? [] : [{ id, name, approval: asked.includes(at) }]
+  )
 }
 
 /** Whether a part of the message belongs to another message, or to nothing. */
@@ -415,7 +414,7 @@ const appendPriced = (
       let supersedes = -1
       let tool = ""
       if (content.type === "tool-result") {
-        const settled = Pairing.answer(self.pairing, seq, content.id)
+        const settled = Pairing.settle(self.pairing, seq, content.id, Marks.of(content).call)
         answers = settled?.call
         supersedes = settled?.before ?? -1
         group = answers?.seq ?? -1

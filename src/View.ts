@@ -14,8 +14,8 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Decision from "./Decision.ts"
 import * as Alter from "./ladder/alter.ts"
-import * as Pairing from "./Pairing.ts"
 import * as Transcript from "./Transcript.ts"
+import * as Pairing from "./wire/pairing.ts"
 import * as WireSend from "./wire/send.ts"
 
 /**
@@ -57,8 +57,9 @@ const syntheticOf = (
   if (known === undefined) synthetic.set(entry, known = new Map())
   const made = known.get(`${status}${index}`)
   if (made !== undefined) return made
-  const call = entry.calls[index]!
-  const part = status === "abandoned" ? WireSend.abandonedResult(call) : WireSend.runningResult(call)
+  const part = status === "abandoned"
+    ? WireSend.abandonedResult(entry.calls, index)
+    : WireSend.runningResult(entry.calls, index)
   const message = Prompt.makeMessage("tool", { content: [part] })
   const price = transcript.priceOf(message)
   const item: Item = {

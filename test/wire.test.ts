@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Ids from "../src/wire/ids.ts"
 import * as Send from "../src/wire/send.ts"
 import * as Validators from "./wireValidators.ts"
 
@@ -83,6 +84,9 @@ interface Case {
 
 const u = user("hello")
 
+/** The id under which a call goes whose own is refused, or taken. */
+const made = (id: string, nth = 1) => Ids.make(id, nth, Wire.all.ids)
+
 const cases: ReadonlyArray<Case> = [
   {
     kind: "R4 one dead call stops everything: it is abandoned, repaired and reported",
@@ -118,9 +122,15 @@ const cases: ReadonlyArray<Case> = [
   {
     kind: "R26 replacement patterns in text are literal",
     messages: [system("$& $1"), user("$` $' $$"), system("$<x> $&"), assistant(call("$&")), user("$1")],
-    rule: ["system 2", "pairing 3.0"],
-    repaired: ["system $& $1\n\n$<x> $&", "user $` $' $$", "assistant ?$&", "tool =$& abandoned", "user $1"],
-    repairs: ["system-moved 2", "system-moved 0,2", "synthetic 3"]
+    rule: ["system 2", "pairing 3.0", "ids 3.0"],
+    repaired: [
+      "system $& $1\n\n$<x> $&",
+      "user $` $' $$",
+      `assistant ?${made("$&")}`,
+      `tool =${made("$&")} abandoned`,
+      "user $1"
+    ],
+    repairs: ["system-moved 2", "system-moved 0,2", "synthetic 3", "renamed 3"]
   },
   {
     kind: "R28 a prompt cut at the front: system first, no orphan result first",
@@ -223,16 +233,16 @@ const cases: ReadonlyArray<Case> = [
   {
     kind: "a reused id: the nearest earlier unanswered call",
     messages: [u, assistant(call("a")), assistant(call("a")), tool(result("a", "1")), tool(result("a", "2"))],
-    rule: ["results 4.0"],
-    repaired: ["user hello", "assistant ?a", "tool =a 2", "assistant ?a", "tool =a 1"],
-    repairs: ["moved 4"]
+    rule: ["ids 2.0", "results 4.0"],
+    repaired: ["user hello", "assistant ?a", "tool =a 2", `assistant ?${made("a")}`, `tool =${made("a")} 1`],
+    repairs: ["moved 4", "renamed 2", "renamed 3"]
   },
   {
     kind: "one id twice in one message: the first unanswered call",
     messages: [u, assistant(call("a"), call("a")), tool(result("a", "1"), result("a", "2")), tool(result("a", "3"))],
-    rule: ["pairing 2.1"],
-    repaired: ["user hello", "assistant ?a, ?a", "tool =a 1", "tool =a 3"],
-    repairs: ["duplicate 2", "moved 2"]
+    rule: ["ids 1.1", "pairing 2.1"],
+    repaired: ["user hello", `assistant ?a, ?${made("a")}`, "tool =a 1", `tool =${made("a")} 3`],
+    repairs: ["duplicate 2", "moved 2", "renamed 1", "renamed 3"]
   },
   {
     kind: "what the provider ran stays in the assistant's turn",
@@ -437,7 +447,7 @@ describe("Wire, case by case", () => {
       for (let i = 0; i < turns; i++) messages.push(assistant(call("call_0")), tool(result("call_0")))
       const times = Array.from({ length: 5 }, () => {
         const start = performance.now()
-        assert.deepStrictEqual(Wire.check(messages, Wire.all), [])
+        assert.isTrue(Wire.check(messages, Wire.all).every(({ rule }) => rule === "ids"))
         return performance.now() - start
       })
       return Math.min(...times)
@@ -540,7 +550,7 @@ type Random = ReturnType<typeof random>
 
 const texts = ["", " ", "\n\t", "yes", "Grüße 👩‍👩‍👧 $&", "<system-reminder source=\"hook\">quoted</system-reminder>", "0"]
 const states: ReadonlyArray<Options> = [{}, signature, item, { ...signature, ...item }, { openai: null }]
-const ids = ["a", "b", "c", "call_0"]
+const ids = ["a", "b", "c", "call_0", "ls:0", "ls.0", "", "x".repeat(50), Ids.make("a", 2, Wire.all.ids)]
 
 const someText = (r: Random) => text(r.pick(texts), r.pick([{}, {}, { openai: { itemId: "msg" } }]))
 const someFile = () => Prompt.makePart("file", { mediaType: "image/png", data: "aGk=" })
@@ -591,7 +601,7 @@ const anyMessages = (seed: number): ReadonlyArray<Prompt.Message> => {
 }
 
 /** A conversation as an agent has it, valid under every rule; `damage` drops, copies and swaps messages of it. */
-const conversation = (seed: number, damage: number): ReadonlyArray<Prompt.Message> => {
+const conversation = (seed: number, damage: number, reuses = true): ReadonlyArray<Prompt.Message> => {
   const r = random(seed)
   const messages: Array<Prompt.Message> = r.chance(0.7) ? [system("rules")] : []
   let id = 0
@@ -604,7 +614,10 @@ const conversation = (seed: number, damage: number): ReadonlyArray<Prompt.Messag
       if (r.chance(0.3)) parts.push(text("I will look"))
       if (r.chance(0.2)) parts.push(call(`w${id}`, true), result(`w${id}`, "found", true))
       // Ids are reused from step to step, as some providers do.
-      const calls = Array.from({ length: 1 + r.below(3) }, (_, i) => call(r.chance(0.5) ? `call_${i}` : `x${id++}`))
+      const calls = Array.from(
+        { length: 1 + r.below(3) },
+        (_, i) => call(!reuses || r.chance(0.4) ? `x${id++}` : r.chance(0.8) ? `call_${i}` : `ls:${i}`)
+      )
       const asked = calls.map((_, i) => r.chance(0.15) ? `approval_${id++}_${i}` : undefined)
       parts.push(...calls)
       asked.forEach((approval, i) => approval !== undefined && parts.push(request(approval, calls[i]!.id)))
@@ -639,7 +652,8 @@ const someRules = (seed: number): Wire.Rules => {
     system: r.pick(["anywhere", "first", "single"]),
     first: r.pick(["any", "user"]),
     text: r.pick(["any", "nonEmpty", "nonBlank"]),
-    reasoning: r.pick(["any", "followed"])
+    reasoning: r.pick(["any", "followed"]),
+    ids: { characters: r.pick(["any", "word"]), length: r.pick([null, 24, 40, 64]) }
   }
 }
 
@@ -675,7 +689,7 @@ describe("Wire, for every prompt", () => {
 
   it("a valid prompt comes back as the same object", () => {
     for (const seed of seeds) {
-      const prompt = Prompt.fromMessages(conversation(seed, 0))
+      const prompt = Prompt.fromMessages(conversation(seed, 0, false))
       for (const rules of [...providers, Wire.all]) {
         assert.deepStrictEqual(Wire.check(prompt, rules), [], `seed ${seed}`)
         assert.strictEqual(Wire.repair(prompt, rules), prompt)
@@ -722,6 +736,7 @@ describe("Wire, for every prompt", () => {
     forAll((messages, rules, label) => {
       const { content } = Wire.repair(Prompt.fromMessages(messages), rules)
       const parts = new Set(messages.flatMap((_): ReadonlyArray<Prompt.Part> => _.role === "system" ? [] : _.content))
+      const calls = new Map([...parts].flatMap((_) => _.type === "tool-call" ? [[_.params, _] as const] : []))
       const order = new Map<Prompt.Part, number>()
       messages.forEach((message, i) => {
         if (message.role === "system" || message.role === "tool") return
@@ -735,8 +750,12 @@ describe("Wire, for every prompt", () => {
         for (const part of message.content) {
           const isWord = part.type === "text" && part.text === Send.placeholderText
           if (part.type === "tool-result" || isWord) continue
-          if (!parts.has(part)) assert.fail(`an edited ${part.type}\n${label}`)
-          const at = order.get(part)
+          // Under another id a call is another object, with the same parameters.
+          const own = part.type === "tool-call" ? calls.get(part.params) : undefined
+          if (!parts.has(own ?? part) && part.type !== "tool-approval-request") {
+            assert.fail(`an edited ${part.type}\n${label}`)
+          }
+          const at = order.get(own ?? part)
           if (at === undefined || twice) continue
           if (at < last) assert.fail(`message ${at} moved before message ${last}\n${label}`)
           last = at
@@ -776,7 +795,8 @@ describe("Wire, for every prompt", () => {
       "pairing",
       "provider-executed",
       "approval",
-      "empty"
+      "empty",
+      "ids"
     ])
     assert.sameMembers([...kinds], [
       "orphan",
@@ -786,7 +806,8 @@ describe("Wire, for every prompt", () => {
       "empty",
       "reasoning",
       "first-user",
-      "system-moved"
+      "system-moved",
+      "renamed"
     ])
   })
 })

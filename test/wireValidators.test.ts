@@ -54,6 +54,13 @@ const anthropic: ReadonlyArray<readonly [string, Partial<Validators.AnthropicBod
     { messages: [me(text("q")), it_(serverUse), me(text("go"))] },
     "messages.1: server_tool_use w"
   ],
+  [
+    "an id again",
+    { messages: [me(text("q")), it_(use("a")), me(used("a")), it_(use("a")), me(used("a"))] },
+    "messages.3: tool_use ids"
+  ],
+  ["a colon in an id", { messages: [me(text("q")), it_(use("ls:0")), me(used("ls:0"))] }, "messages.1: tool_use.id"],
+  ["no id", { messages: [me(text("q")), it_(use("")), me(used(""))] }, "messages.1: tool_use.id"],
   ["a server tool's result alone", { messages: [me(text("q")), it_(serverResult)] }, "messages.1: server tool result w"]
 ]
 
@@ -83,6 +90,12 @@ const chat: ReadonlyArray<readonly [string, Chat, string | undefined]> = [
     "messages[0]: tool_call_id b"
   ],
   ["an orphan", [question, answer("a")], "messages[1]: a tool message"],
+  [
+    "an id of 41 characters",
+    [calls("a".repeat(41)), answer("a".repeat(41))],
+    "messages[0].tool_calls[0].id: string too"
+  ],
+  ["no id", [calls(""), answer("")], "messages[0].tool_calls[0].id: empty"],
   ["a result twice", [calls("a"), answer("a"), answer("a")], "messages[2]: tool_call_id answers"]
 ]
 
@@ -107,6 +120,8 @@ const responses: ReadonlyArray<readonly [string, ReadonlyArray<Validators.Respon
   ["no output", [fc("a"), said("user")], "input: no tool output found for function call a"],
   ["an output before its call", [fo("a"), fc("a")], "input[0]: no tool call"],
   ["an output twice", [fc("a"), fo("a"), fo("a")], "input[2]: no tool call"],
+  ["an id of 65 characters", [fc("a".repeat(65)), fo("a".repeat(65))], "input[0].call_id: string too"],
+  ["no id", [fc(""), fo("")], "input[0].call_id: empty"],
   ["reasoning last", [said("user"), thought], "input[1]: reasoning rs_1"],
   ["reasoning without its follower", [thought, said("user")], "input[0]: reasoning rs_1"]
 ]

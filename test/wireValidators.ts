@@ -166,7 +166,16 @@ export const anthropic = (body: AnthropicBody): ReadonlyArray<string> => {
   if (body.messages.length === 0) refused.push("messages: at least one message is required")
   else if (body.messages[0]!.role !== "user") refused.push("messages: first message must use the \"user\" role")
   const serverUses: Array<string> = []
+  const uses = new Set<string>()
   body.messages.forEach(({ content, role }, at) => {
+    for (const block of content) {
+      if (block.type !== "tool_use" && block.type !== "server_tool_use") continue
+      if (uses.has(block.id)) refused.push(`messages.${at}: tool_use ids must be unique`)
+      if (!/^[a-zA-Z0-9_-]+$/.test(block.id)) {
+        refused.push(`messages.${at}: ${block.type}.id: String should match pattern`)
+      }
+      uses.add(block.id)
+    }
     if (content.length === 0) refused.push(`messages.${at}: all messages must have non-empty content`)
     for (const block of content) {
       if (block.type === "text" && isBlank(block.text)) {
@@ -280,6 +289,10 @@ export const chat = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string
     if (message.role === "assistant" && message.content === null && message.tool_calls === undefined) {
       refused.push(`messages[${at}]: content or tool_calls must be set`)
     }
+    for (const [index, id] of message.tool_calls?.entries() ?? []) {
+      if (id === "") refused.push(`messages[${at}].tool_calls[${index}].id: empty string`)
+      if (id.length > 40) refused.push(`messages[${at}].tool_calls[${index}].id: string too long`)
+    }
     if (message.tool_calls !== undefined) {
       const left = [...message.tool_calls]
       for (let next = at + 1; next < messages.length && messages[next]!.role === "tool"; next++) {
@@ -359,6 +372,8 @@ export const responses = (items: ReadonlyArray<ResponsesItem>): ReadonlyArray<st
   const open = new Map<string, number>()
   items.forEach((item, at) => {
     if (item.type === "message" && item.content.length === 0) refused.push(`input[${at}].content: empty array`)
+    if (item.type === "function_call" && item.call_id === "") refused.push(`input[${at}].call_id: empty string`)
+    if (item.type === "function_call" && item.call_id.length > 64) refused.push(`input[${at}].call_id: string too long`)
     if (item.type === "function_call") open.set(item.call_id, (open.get(item.call_id) ?? 0) + 1)
     if (item.type === "function_call_output") {
       const count = open.get(item.call_id) ?? 0

@@ -1,8 +1,8 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Decision from "../Decision.ts"
-import * as Pairing from "../Pairing.ts"
 import type * as SessionLog from "../SessionLog.ts"
 import * as Transcript from "../Transcript.ts"
+import * as Pairing from "../wire/pairing.ts"
 import * as Reasoning from "../wire/reasoning.ts"
 
 /**

@@ -1,10 +1,11 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
 import * as Alter from "../ladder/alter.ts"
-import * as Pairing from "../Pairing.ts"
 import * as Transcript from "../Transcript.ts"
 import * as View from "../View.ts"
 import * as Wire from "../Wire.ts"
+import * as Names from "../wire/names.ts"
+import * as Pairing from "../wire/pairing.ts"
 import * as Payload from "../wire/payload.ts"
 import { sameMessage } from "../wire/sameMessage.ts"
 import * as WireSend from "../wire/send.ts"
@@ -31,6 +32,8 @@ export interface Live {
   /** The final messages, the seq of the first entry of each, and the price of their items. */
   readonly messages: Array<Prompt.Message>
   readonly seqs: Array<number>
+  /** The ids under which their calls are sent. */
+  names: Names.Names
   price: number
   entries: number
   /** What the first `weighed` of the final messages carry. */
@@ -69,6 +72,7 @@ export const make = (transcript: Transcript.Transcript, rules: Wire.Rules, index
   head: [],
   messages: [],
   seqs: [],
+  names: Names.make(rules.ids),
   price: 0,
   entries: 0,
   payload: Payload.nothing,
@@ -91,6 +95,7 @@ const restart = (self: Live): void => {
   self.anchor = 0
   self.messages.length = 0
   self.seqs.length = 0
+  self.names = Names.make(self.rules.ids)
   self.price = 0
   self.entries = 0
   self.payload = Payload.nothing
@@ -239,6 +244,7 @@ export interface Sending {
 const renderInto = (
   self: Live,
   items: ReadonlyArray<View.Item>,
+  names: Names.Names,
   messages: Array<Prompt.Message>,
   seqs: Array<number>
 ): void => {
@@ -248,7 +254,7 @@ const renderInto = (
   for (let at = 0; at < rendered.length; at++) {
     const message = WireSend.fixMessage(rendered[at]!, self.rules)
     if (message === undefined) continue
-    messages.push(message)
+    messages.push(Names.name(names, message))
     seqs.push(renderedSeqs[at]!)
   }
 }
@@ -269,7 +275,7 @@ const settle = (self: Live): void => {
   const split = splitAt(self, anchor)
   const final = self.region.slice(0, split)
   const price = View.priceOf(final)
-  renderInto(self, final, self.messages, self.seqs)
+  renderInto(self, final, self.names, self.messages, self.seqs)
   self.price += price
   self.entries += entriesOf(final)
   self.anchor = anchor
@@ -284,7 +290,7 @@ export const prepare = (self: Live): Sending => {
   const region = withRunning(self)
   const tail: Array<Prompt.Message> = []
   const tailSeqs: Array<number> = []
-  renderInto(self, region, tail, tailSeqs)
+  renderInto(self, region, Names.after(self.names), tail, tailSeqs)
   const running = View.priceOf(region) - self.regionPrice
   const first = self.messages[0] ?? tail[0]
   const isOpenable = rules.first === "user" ? first?.role !== "user" : first === undefined && head.length === 0

@@ -65,7 +65,7 @@ export const ofMessage = (message: Prompt.Message): string => {
  * The same options without a reference to an item that the provider stored: with it the provider would send the stored
  * original instead of the edited text.
  */
-const withoutItemReference = (options: Prompt.ProviderOptions): Prompt.ProviderOptions => {
+export const withoutItemReference = (options: Prompt.ProviderOptions): Prompt.ProviderOptions => {
   const openai = options.openai
   if (typeof openai !== "object" || openai === null || Array.isArray(openai) || !("itemId" in openai)) return options
   const { itemId: _, ...rest } = openai

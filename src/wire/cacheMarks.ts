@@ -1,5 +1,6 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
+import * as Names from "./names.ts"
 import { sameMessage } from "./sameMessage.ts"
 
 /** Under which keys adapters read, in the options of their provider, that the prompt cache is to end at a part. */
@@ -125,7 +126,9 @@ export const place = (
   let moved = inTail === undefined ? undefined : marksOf(inTail)
   const newest = prompt.content.at(-1)
   for (const each of marked) {
-    const at = placed.findLastIndex((message, index) => index < stableLength && sameMessage(each, message))
+    const at = placed.findLastIndex((message, index) =>
+      index < stableLength && sameMessage(each, Names.originalOf(message))
+    )
     if (at >= 0) placed[at] = withMarksOf(placed[at]!, each)
     else if (newest !== undefined && sameMessage(each, newest)) moved = marksOf(each)
   }

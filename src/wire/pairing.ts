@@ -1,217 +1,124 @@
 /**
- * Which result answers which call, and which approval belongs to which, over one list of messages.
+ * Which result answers which call: the one rule, for views, wire checks, cuts and approvals.
  *
- * The place of a result decides what it can answer, not its flag: in a tool message it answers a call of the framework,
- * in an assistant message a call that the provider ran. Everything is found in one walk; each step is O(1).
+ * Providers reuse ids such as `call_0`, so an id is no identity: a result belongs to the nearest earlier call with its
+ * id that is still unanswered (of several in one entry, the first). When all are answered it repeats the nearest call
+ * with its id (of several in one entry, the last); when there is none it is an orphan. A result that comes back under the
+ * id that was made for the wire belongs to the calls with the id it was made of.
  */
-import type * as Prompt from "effect/ai/Prompt"
-import * as Marks from "../Marks.ts"
+import * as Ids from "./ids.ts"
 
-/** Where a part stands. */
-export interface Place {
-  readonly message: number
-  readonly part: number
+/** One call: the seq of the entry that makes it and its position among the calls of that entry, from 0. */
+export interface CallRef {
+  readonly seq: number
+  readonly index: number
 }
 
-/** A call and what belongs to it. `passed` is whether a later assistant or human message exists. */
-export interface Call {
-  readonly at: Place
-  readonly part: Prompt.ToolCallPart
-  readonly passed: boolean
-  result: Place | undefined
-  /** Whether an earlier result was replaced. */
-  repeated: boolean
-  request: Request | undefined
-  /** Whether a request names it: its own, or in the same message that of another call with its id. */
-  asked: boolean
+/** The calls that were made so far. It grows in the order of the entries: {@link add} and {@link answer} write to it. */
+export interface Calls<A extends CallRef> {
+  /** Unanswered calls by id, oldest first. */
+  readonly open: Map<string, Array<A>>
+  /** The last call made with an id. */
+  readonly latest: Map<string, A>
+  /** The ids by their hash, from when it is first asked for: hardly a conversation has a result under a made id. */
+  hashes: Map<string, string> | undefined
 }
 
-/** An approval request and the response that counts. */
-export interface Request {
-  readonly at: Place
-  readonly approvalId: string
-  readonly call: Call
-  response: Place | undefined
+export const none = <A extends CallRef>(): Calls<A> => ({ open: new Map(), latest: new Map(), hashes: undefined })
+
+export const add = <A extends CallRef>(self: Calls<A>, id: string, call: A): void => {
+  self.hashes?.set(Ids.hashOf(id), id)
+  const open = self.open.get(id)
+  if (open === undefined) self.open.set(id, [call])
+  else open.push(call)
+  self.latest.set(id, call)
 }
 
-/** A part that belongs to nothing, or that a later one replaces. */
-interface Dropped {
-  readonly at: Place
-  readonly rule: "pairing" | "approval" | "provider-executed"
-  readonly why: "orphan" | "duplicate"
-  readonly detail: string
+/** The id of the calls that a result with an id may belong to. */
+const meant = <A extends CallRef>(self: Calls<A>, id: string): string | undefined => {
+  if (self.latest.has(id)) return id
+  const hash = Ids.hashIn(id)
+  if (hash === undefined) return undefined
+  self.hashes ??= new Map(Array.from(self.latest.keys(), (each) => [Ids.hashOf(each), each]))
+  return self.hashes.get(hash)
 }
 
-export interface Paired {
-  /** In the order of the messages, and of the parts within one. */
-  readonly calls: ReadonlyArray<Call>
-  /** In the same order; those that a later request replaces are not among them. */
-  readonly requests: ReadonlyArray<Request>
-  readonly dropped: ReadonlyArray<Dropped>
+/**
+ * The call that a result answers, and whether it repeats the answer; `undefined` for an orphan. `index` says which call of
+ * its entry, for a result that was made for one.
+ */
+export const answer = <A extends CallRef>(
+  self: Calls<A>,
+  id: string,
+  index?: number
+): { readonly call: A; readonly isRepeated: boolean } | undefined => {
+  const known = meant(self, id)
+  if (known === undefined) return undefined
+  const open = self.open.get(known)
+  if (open === undefined) return { call: self.latest.get(known)!, isRepeated: true }
+  let at = open.length - 1
+  while (at > 0 && open[at - 1]!.seq === open[at]!.seq) at--
+  const made = index === undefined ? -1 : open.findIndex((call, place) => place >= at && call.index === index)
+  const [call] = open.splice(made < 0 ? at : made, 1)
+  if (open.length === 0) self.open.delete(known)
+  return { call: call!, isRepeated: false }
 }
 
-/** The calls with one id: those of one message together, the nearest message last. */
-interface Calls {
-  /** Messages that have an unanswered call, with how many of their calls are answered. */
-  readonly open: Array<{ readonly calls: Array<Call>; answered: number }>
-  last: Call
+/**
+ * Which of the calls of a message its approval requests ask about, by their ids: of the calls with an id the first that
+ * nobody asked about yet, else the last of them; −1 where the message has none.
+ */
+export const asked = (
+  calls: ReadonlyArray<string>,
+  requests: ReadonlyArray<string>
+): ReadonlyArray<number> => {
+  const taken = new Set<number>()
+  return requests.map((id) => {
+    const free = calls.findIndex((each, at) => each === id && !taken.has(at))
+    const call = free < 0 ? calls.lastIndexOf(id) : free
+    taken.add(call)
+    return call
+  })
 }
 
-const isPassing = (message: Prompt.Message): boolean => {
-  if (message.role === "assistant") return true
-  if (message.role !== "user") return false
-  const marks = Marks.of(message)
-  return marks.ephemeral !== true && (marks.source === undefined || !Marks.machineSources.has(marks.source))
+/** The calls of a transcript, and by seq of a calling entry the seq of the last result of each of its calls, or −1. */
+export interface Pairing extends Calls<CallRef> {
+  readonly answers: Map<number, Array<number>>
 }
 
-const register = (byId: Map<string, Calls>, call: Call): void => {
-  const known = byId.get(call.part.id)
-  if (known === undefined) {
-    byId.set(call.part.id, { open: [{ calls: [call], answered: 0 }], last: call })
-    return
-  }
-  known.last = call
-  const nearest = known.open[known.open.length - 1]
-  if (nearest !== undefined && nearest.calls[0]!.at.message === call.at.message) nearest.calls.push(call)
-  else known.open.push({ calls: [call], answered: 0 })
+export const make = (): Pairing => ({ ...none<CallRef>(), answers: new Map() })
+
+/** Records the calls of an entry, by id, in the order in which the entry makes them. */
+export const addCalls = (self: Pairing, seq: number, ids: ReadonlyArray<string>): void => {
+  if (ids.length === 0) return
+  self.answers.set(seq, new Array<number>(ids.length).fill(-1))
+  for (let index = 0; index < ids.length; index++) add(self, ids[index]!, { seq, index })
 }
 
-/** The call a result answers: of the nearest message with an unanswered call the first, else the last call again. */
-const answer = (known: Calls): Call => {
-  const nearest = known.open[known.open.length - 1]
-  if (nearest === undefined) return known.last
-  const call = nearest.calls[nearest.answered++]!
-  if (nearest.answered === nearest.calls.length) known.open.pop()
-  return call
+/**
+ * Records a result and returns the call it belongs to with the seq of the result it had before (−1 for none), or
+ * `undefined` for an orphan.
+ */
+export const settle = (
+  self: Pairing,
+  seq: number,
+  id: string,
+  index?: number
+): { readonly call: CallRef; readonly before: number } | undefined => {
+  const answered = answer(self, id, index)
+  if (answered === undefined) return undefined
+  const { call } = answered
+  const results = self.answers.get(call.seq)!
+  const before = results[call.index]!
+  results[call.index] = seq
+  return { call, before }
 }
 
-/** What ends the running of a call: the last message that passes it by, and for calls of the provider the last turn. */
-const ends = (messages: ReadonlyArray<Prompt.Message>): { readonly local: number; readonly remote: number } => {
-  let local = -1
-  let remote = -1
-  for (let m = messages.length - 1; m >= 0 && (local < 0 || remote < 0); m--) {
-    const message = messages[m]!
-    if (local < 0 && isPassing(message)) local = m
-    if (remote < 0 && (message.role === "assistant" || message.role === "user")) remote = m
-  }
-  return { local, remote }
-}
+/** The seq of the last result of a call, −1 when it has none. */
+export const resultOf = (self: Pairing, ref: CallRef): number => self.answers.get(ref.seq)?.[ref.index] ?? -1
 
-/** The calls of every message, and the live requests that ask about them. */
-const collect = (
-  messages: ReadonlyArray<Prompt.Message>,
-  dropped: Array<Dropped>
-): { readonly calls: ReadonlyArray<Call>; readonly requests: ReadonlyArray<Request> } => {
-  const end = ends(messages)
-  const calls: Array<Call> = []
-  const requests: Array<Request> = []
-  const latest = new Map<string, Call>()
-  for (let m = 0; m < messages.length; m++) {
-    const message = messages[m]!
-    if (message.role !== "assistant") continue
-    const first = calls.length
-    let asks = false
-    for (let p = 0; p < message.content.length; p++) {
-      const part = message.content[p]!
-      if (part.type === "tool-approval-request") asks = true
-      if (part.type !== "tool-call") continue
-      const passed = (part.providerExecuted ? end.remote : end.local) > m
-      calls.push({
-        at: { message: m, part: p },
-        part,
-        passed,
-        result: undefined,
-        repeated: false,
-        request: undefined,
-        asked: false
-      })
-    }
-    if (asks) {
-      // A request stands in the message of its call; of calls with one id it means the first not asked about yet.
-      const own = calls.slice(first)
-      for (let p = 0; p < message.content.length; p++) {
-        const part = message.content[p]!
-        if (part.type !== "tool-approval-request") continue
-        const at = { message: m, part: p }
-        const here = own.filter((_) => _.part.id === part.toolCallId)
-        const call = here.find((_) => _.request === undefined) ?? here[here.length - 1] ?? latest.get(part.toolCallId)
-        if (call === undefined) {
-          const detail = `the approval request ${part.approvalId} has no call ${part.toolCallId}`
-          dropped.push({ at, rule: "approval", why: "orphan", detail })
-          continue
-        }
-        if (call.request !== undefined) {
-          const detail = `the later approval request ${part.approvalId} asks about the same call`
-          dropped.push({ at: call.request.at, rule: "approval", why: "duplicate", detail })
-        }
-        call.asked = true
-        for (const sibling of here) sibling.asked = true
-        call.request = { at, approvalId: part.approvalId, call, response: undefined }
-        requests.push(call.request)
-      }
-    }
-    for (let c = first; c < calls.length; c++) latest.set(calls[c]!.part.id, calls[c]!)
-  }
-  return { calls, requests: requests.filter((_) => _.call.request === _) }
-}
-
-/** Pairs the calls, results and approvals of a list of messages. */
-export const pair = (messages: ReadonlyArray<Prompt.Message>): Paired => {
-  const dropped: Array<Dropped> = []
-  const { calls, requests } = collect(messages, dropped)
-  const local = new Map<string, Calls>()
-  // A call the provider ran is answered before its turn ends, and a message of role user ends it.
-  let remote = new Map<string, Calls>()
-  const asked = new Map<string, Request>()
-  let nextCall = 0
-  let nextRequest = 0
-
-  const settle = (known: Calls | undefined, at: Place, id: string, rule: Dropped["rule"]): void => {
-    if (known === undefined) {
-      dropped.push({ at, rule, why: "orphan", detail: `the result ${id} has no call before it` })
-      return
-    }
-    const call = answer(known)
-    if (call.result !== undefined) {
-      call.repeated = true
-      const detail = `a later result of the call ${id} replaces this one`
-      dropped.push({ at: call.result, rule, why: "duplicate", detail })
-    }
-    call.result = at
-  }
-
-  const respond = (at: Place, approvalId: string): void => {
-    const request = asked.get(approvalId)
-    if (request === undefined) {
-      const detail = `the approval response ${approvalId} has no request before it`
-      dropped.push({ at, rule: "approval", why: "orphan", detail })
-      return
-    }
-    if (request.response !== undefined) {
-      const detail = `a later response ${approvalId} replaces this one: together they would run the tool twice`
-      dropped.push({ at: request.response, rule: "approval", why: "duplicate", detail })
-    }
-    request.response = at
-  }
-
-  for (let m = 0; m < messages.length; m++) {
-    const message = messages[m]!
-    if (message.role === "user") remote = new Map()
-    if (message.role !== "assistant" && message.role !== "tool") continue
-    for (let p = 0; p < message.content.length; p++) {
-      const part = message.content[p]!
-      const at = { message: m, part: p }
-      if (part.type === "tool-call") {
-        register(part.providerExecuted ? remote : local, calls[nextCall++]!)
-      } else if (part.type === "tool-result") {
-        if (message.role === "tool") settle(local.get(part.id), at, part.id, "pairing")
-        else settle(remote.get(part.id), at, part.id, "provider-executed")
-      } else if (part.type === "tool-approval-response") {
-        respond(at, part.approvalId)
-      } else if (part.type === "tool-approval-request" && requests[nextRequest]?.at.message === m) {
-        if (requests[nextRequest]!.at.part === p) asked.set(part.approvalId, requests[nextRequest++]!)
-      }
-    }
-  }
-  return { calls, requests, dropped }
+/** Whether every call of an entry has a result. */
+export const isSettled = (self: Pairing, seq: number): boolean => {
+  const answers = self.answers.get(seq)
+  return answers === undefined || !answers.includes(-1)
 }

@@ -30,23 +30,32 @@ export const firstUserText = "<system-reminder source=\"context-compaction\">\n"
 
 const machine: Marks.Marks = { source: "context-compaction" }
 
+/** Answers the call at `index` of its message. What its id says already is not said again. */
 const synthetic = (
-  call: Pick<Prompt.ToolCallPart, "id" | "name">,
+  calls: ReadonlyArray<Pick<Prompt.ToolCallPart, "id" | "name">>,
+  index: number,
   result: string,
   isFailure: boolean
-): Prompt.ToolResultPart =>
-  Marks.set(
-    Prompt.makePart("tool-result", { id: call.id, name: call.name, isFailure, result, providerExecuted: false }),
-    machine
+): Prompt.ToolResultPart => {
+  const { id, name } = calls[index]!
+  const isFirst = calls.findIndex((call) => call.id === id) === index
+  return Marks.set(
+    Prompt.makePart("tool-result", { id, name, isFailure, result, providerExecuted: false }),
+    isFirst ? machine : { ...machine, call: index }
   )
+}
 
-/** Answers a call that a later assistant or human message has passed by. */
-export const abandonedResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart =>
-  synthetic(call, abandonedText, true)
+/** Answers a call that a later assistant or human message has passed by: one of these, which one message makes. */
+export const abandonedResult = (
+  calls: ReadonlyArray<Pick<Prompt.ToolCallPart, "id" | "name">>,
+  index: number
+): Prompt.ToolResultPart => synthetic(calls, index, abandonedText, true)
 
 /** Answers a call that is still running, so that the request is accepted; the real result takes its place later. */
-export const runningResult = (call: Pick<Prompt.ToolCallPart, "id" | "name">): Prompt.ToolResultPart =>
-  synthetic(call, runningText, false)
+export const runningResult = (
+  calls: ReadonlyArray<Pick<Prompt.ToolCallPart, "id" | "name">>,
+  index: number
+): Prompt.ToolResultPart => synthetic(calls, index, runningText, false)
 
 const firstUserMessage = Marks.set(
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: firstUserText })] }),

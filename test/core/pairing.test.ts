@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Pairing from "effect-compaction/Pairing"
+
 import * as Stage from "effect-compaction/Stage"
 import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
 import * as Effect from "effect/Effect"
+import * as Pairing from "../../src/wire/pairing.ts"
 import { answers, assistant, bytesOf, calls, prompt, result, session, system, user } from "./conversation.ts"
 
 /** The calls of each entry, by seq, then the results, by seq and id; and the call that each result belongs to. */
@@ -51,7 +52,7 @@ describe("Pairing", () => {
           Pairing.addCalls(pairing, seq, step)
           continue
         }
-        const answered = Pairing.answer(pairing, seq, step)
+        const answered = Pairing.settle(pairing, seq, step)
         seen.push(answered === undefined ? undefined : `${answered.call.seq}.${answered.call.index}`)
         if (answered !== undefined) assert.strictEqual(Pairing.resultOf(pairing, answered.call), seq)
       }
@@ -62,19 +63,19 @@ describe("Pairing", () => {
   it("tells which result a repetition replaces", () => {
     const pairing = Pairing.make()
     Pairing.addCalls(pairing, 0, ["a"])
-    assert.deepStrictEqual(Pairing.answer(pairing, 1, "a"), { call: { seq: 0, index: 0 }, before: -1 })
-    assert.deepStrictEqual(Pairing.answer(pairing, 2, "a"), { call: { seq: 0, index: 0 }, before: 1 })
-    assert.isUndefined(Pairing.answer(pairing, 3, "b"))
+    assert.deepStrictEqual(Pairing.settle(pairing, 1, "a"), { call: { seq: 0, index: 0 }, before: -1 })
+    assert.deepStrictEqual(Pairing.settle(pairing, 2, "a"), { call: { seq: 0, index: 0 }, before: 1 })
+    assert.isUndefined(Pairing.settle(pairing, 3, "b"))
   })
 
   it("knows what is settled", () => {
     const pairing = Pairing.make()
     Pairing.addCalls(pairing, 0, ["a", "b"])
     assert.isFalse(Pairing.isSettled(pairing, 0))
-    Pairing.answer(pairing, 1, "b")
+    Pairing.settle(pairing, 1, "b")
     assert.isFalse(Pairing.isSettled(pairing, 0))
     assert.strictEqual(Pairing.resultOf(pairing, { seq: 0, index: 0 }), -1)
-    Pairing.answer(pairing, 2, "a")
+    Pairing.settle(pairing, 2, "a")
     assert.isTrue(Pairing.isSettled(pairing, 0))
     assert.isTrue(Pairing.isSettled(pairing, 7), "an entry without calls waits for nothing")
   })
