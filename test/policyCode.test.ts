@@ -7,8 +7,8 @@ import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
-import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import { session } from "./core/conversation.ts"
 
 /** What does not compile is tried all the same: types are erased in JavaScript, and where `as any` stands. */
 const erased = (value: unknown): any => value
@@ -78,16 +78,15 @@ describe("what is run at each request", () => {
     Effect.gen(function*() {
       const { pass, settings } = yield* Policy.prepare(options)
       assert.isTrue(Policy.isPass(pass))
-      const start = yield* Stage.fromPrompt(
-        Prompt.make("x ".repeat(4_000)),
-        { settings: { maxTokens: settings.maxTokens ?? 0, notice: false } }
-      )
+      const start = yield* Stage.fromPrompt(session, {
+        settings: { maxTokens: settings.maxTokens ?? 0, notice: false }
+      })
       return (yield* pass(start)).view !== start.view
     })
 
   it.effect("a ladder in the standard pass, and nothing with no rung", () =>
     Effect.gen(function*() {
-      const settings = { maxTokens: 500, notice: false }
+      const settings = { maxTokens: 4_000, notice: false }
       assert.isTrue(yield* of({ settings }))
       assert.isTrue(yield* of({ settings, ladder: Ladder.progressive }))
       assert.isFalse(yield* of({ settings, ladder: Ladder.make() }))

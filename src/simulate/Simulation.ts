@@ -437,5 +437,5 @@ export const compare = <E, R, P>(
 ): Effect.Effect<ReadonlyArray<Result & { readonly policy: string }>, Policy.PolicyError, R> =>
   Effect.forEach(
     policies,
-    (named) => Effect.map(run(recording, named, world), (result) => ({ policy: named.policy, ...result }))
+    ({ policy, ...options }) => Effect.map(run(recording, options, world), (result) => ({ policy, ...result }))
   )

@@ -459,7 +459,7 @@ describe("Service", () => {
     Effect.gen(function*() {
       class Bad extends ContextManager.Service<Bad>()("test/Bad", { settings: { window: -1 } }) {}
       const error = yield* Effect.flip(Effect.provide(Bad.use((_) => _.request), Bad.layer))
-      assert.strictEqual(error._tag, "SchemaError")
+      assert.strictEqual(error._tag, "PolicyError")
     }))
 })
 

@@ -133,8 +133,8 @@ describe("Settings", () => {
   it.effect("a manager with bad settings is not made", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(ContextManager.make({ settings: { window: -1 } }))
-      assert.strictEqual(error._tag, "SchemaError")
-      assert.include(error.message, "[\"window\"]")
+      assert.strictEqual(error._tag, "PolicyError")
+      assert.include(error.message, "settings.window: write")
     }))
 })
 
