@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Settings from "./Settings.ts"
+import * as TokenMeter from "./TokenMeter.ts"
 
 /**
  * What a model is taken to hold when nothing says how much, in tokens.
@@ -13,7 +14,19 @@ import * as Settings from "./Settings.ts"
  * @category constants
  * @since 0.1.0
  */
-export const fallback = 200_000
+export const fallback = TokenMeter.assumedWindow
+
+/**
+ * What the model of a request is taken to hold, in tokens: the window that the call or the settings name, else the
+ * fallback, and in any case the budget that the caller names. What is billed is believed up to there.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const windowOf = (
+  settings: Settings.Settings,
+  call: { readonly window?: number; readonly budget?: number } = {}
+): number => Math.max(call.window ?? settings.window ?? fallback, call.budget ?? 0)
 
 /**
  * The budget of one request. All numbers but `trigger` are whole tokens.

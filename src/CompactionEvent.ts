@@ -127,6 +127,7 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
   calibrated: Schema.NullOr(Schema.Natural),
   anchor: Schema.NullOr(Schema.Natural),
   anchorRejected: Schema.Boolean,
+  anchorLapsed: Schema.Boolean,
   tailTokens: Schema.Int,
   tailEntries: Schema.Natural,
   cacheAggregates: Schema.NullOr(Schema.Struct({
@@ -135,6 +136,7 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
     cacheWrite: Schema.Natural
   })),
   stale: Schema.Boolean,
+  ignored: Schema.Natural,
   overhead: Schema.Natural,
   refusals: Schema.Natural,
   overrides: Schema.Natural,
@@ -190,8 +192,9 @@ export const PassRefused = Schema.TaggedStruct("PassRefused", {
 })
 
 /**
- * The provenance gate let a pass through on an estimate, at the whole budget: `isRejected` tells whether there was usage,
- * below its own price. `overrides` counts those of the same cause.
+ * The provenance gate let a pass through on an estimate, at the whole budget, because no usage ever came (`noUsage`), the
+ * last in the same surroundings was below its own price (`rejected`), or all there was is of another system prompt, toolkit
+ * or route, or older than the last boundary (`lapsed`). `overrides` counts those of the same cause.
  *
  * @category models
  * @since 0.1.0
@@ -199,7 +202,7 @@ export const PassRefused = Schema.TaggedStruct("PassRefused", {
 export const PassOverridden = Schema.TaggedStruct("PassOverridden", {
   count: Schema.Natural,
   budget: Schema.Int,
-  isRejected: Schema.Boolean,
+  cause: Schema.Literals(["noUsage", "rejected", "lapsed"]),
   overrides: Schema.Natural
 })
 

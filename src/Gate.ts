@@ -65,14 +65,26 @@ export const threshold = (pass: Stage.Pass): boolean =>
 export const summary = (pass: Stage.Pass): boolean => pass.ready !== null && pass.settings.summary?.eager === true
 
 /**
+ * Which memory counts the passes that the provenance gate let through, by their cause.
+ *
+ * @internal
+ */
+export const overridesOf = {
+  noUsage: "estimateOverrides",
+  rejected: "rejectedOverrides",
+  lapsed: "lapsedOverrides"
+} as const
+
+/**
  * Lets a pass through only if its count is of kind `usage`: a boundary costs a cold prompt cache and decides for the rest
  * of the session, which is not done on a guess.
  *
  * **Details**
  *
- * At the whole budget refusing would only lead to an overflow. There it lets a pass through, counted and logged, when no
- * usage has ever come, and, counted apart, when the usage is below the price of what it billed. Every other pass fails
- * with `ProvenanceRefused`, counted too.
+ * Below the whole budget every other pass fails with `ProvenanceRefused`, counted. At the whole budget refusing would only
+ * lead to an overflow: there a pass goes through, logged, published and counted by its cause: no usage has ever come, the
+ * usage is below the price of what it billed, or it is of another system prompt, toolkit or route, or from before the last
+ * boundary.
  *
  * @category stages
  * @since 0.1.0
@@ -81,15 +93,13 @@ export const provenance: Stage.Stage<ProvenanceRefused> = Effect.fnUntraced(func
   const { budget, count, memory } = pass
   if (count.kind === "usage") return pass
   const numbers = { count: count.tokens, budget: budget.limit }
-  const isRejected = count.anchorRejected
-  if (count.tokens >= budget.limit && (isRejected || count.readings === 0)) {
-    const overrides = (isRejected ? memory.rejectedOverrides : memory.estimateOverrides) + 1
-    yield* Effect.logWarning("compacting on an estimate: the count has reached the whole budget", numbers)
-    yield* CompactionEvent.publish({ _tag: "PassOverridden", ...numbers, isRejected, overrides })
-    return {
-      ...pass,
-      memory: { ...memory, [isRejected ? "rejectedOverrides" : "estimateOverrides"]: overrides }
-    }
+  if (count.tokens >= budget.limit) {
+    const cause = count.anchorRejected ? "rejected" : count.readings === 0 ? "noUsage" : "lapsed"
+    const counter = overridesOf[cause]
+    const overrides = memory[counter] + 1
+    yield* Effect.logWarning("compacting on an estimate: the count has reached the whole budget", { ...numbers, cause })
+    yield* CompactionEvent.publish({ _tag: "PassOverridden", ...numbers, cause, overrides })
+    return { ...pass, memory: { ...memory, [counter]: overrides } }
   }
   const refusal = { ...numbers, kind: count.kind, refusals: memory.refusals + 1 }
   yield* CompactionEvent.publish({ _tag: "PassRefused", ...refusal })

@@ -30,8 +30,9 @@ import * as PayloadInternal from "./wire/payload.ts"
  *   the last of the streak was, and from which size of the view on a pass to the same aim must free enough; both in the
  *   provider's tokens.
  * - `holders`: the seqs of the last infeasible request, in order; `null` when the last request was feasible.
- * - `refusals`: passes that the provenance gate refused. `estimateOverrides`, `rejectedOverrides`: passes it let through
- *   all the same, at the whole budget, because no usage had ever come, or because the usage was below its own price.
+ * - `refusals`: passes that the provenance gate refused. `estimateOverrides`, `rejectedOverrides`, `lapsedOverrides`:
+ *   passes it let through all the same, at the whole budget, because no usage had ever come, because the usage was below
+ *   its own price, or because it was of other surroundings.
  * - `powerless`: the generation in which a pass that was called for could decide nothing. `overheadNamed`: whether a
  *   target below the fixed overhead was published. `messagesArmedAt`: the number of entries of the transcript from which
  *   on `maxMessages` may trigger again, after an aim that could not be reached.
@@ -49,6 +50,7 @@ export const PassMemory = Schema.Struct({
   refusals: Schema.Natural,
   estimateOverrides: Schema.Natural,
   rejectedOverrides: Schema.Natural,
+  lapsedOverrides: Schema.Natural,
   powerless: Schema.NullOr(Schema.Natural),
   overheadNamed: Schema.Boolean,
   messagesArmedAt: Schema.Natural
@@ -76,6 +78,7 @@ export const noMemory: PassMemory = {
   refusals: 0,
   estimateOverrides: 0,
   rejectedOverrides: 0,
+  lapsedOverrides: 0,
   powerless: null,
   overheadNamed: false,
   messagesArmedAt: 0

@@ -15,13 +15,14 @@
  * | `hybrid` | that, plus what the view has gained in price since that request was sent (or less what it lost) | usage |
  * | `calibrated` | the price times a moving average of billed over priced, without the overhead | usage |
  *
- * Each falls back to the price, kind `estimated`, while it has nothing better. `actual` is late by one call and, like
- * `hybrid`, says nothing about the size of a smaller view: it anchors the gate, and the amount is sized in prices.
+ * Each falls back to the price, kind `estimated`, while it has nothing better. `actual` is late by one call (where that was
+ * not billed, it is the larger of the bill before and the price) and, like `hybrid`, says nothing about the size of a smaller
+ * view: it anchors the gate, and the amount is sized in prices.
  *
  * - What was sent is remembered when it is sent, not when the turn began, and a usage belongs to the request it answers.
  * - An anchor that is less than the price of what it billed is no floor to stand on: it is rejected, and the larger
- *   price is the count. An anchor holds only for the same system prompt, tools and route.
- * - Missing or malformed usage leaves the old reading in place and marks it stale.
+ *   price is the count. An anchor holds only for the same system prompt, tools and route, and lapses when others answer.
+ * - Usage that is missing, malformed or implausible leaves the old readings in place and marks them stale.
  *
  * @since 0.1.0
  */
@@ -100,10 +101,31 @@ const Sent = Schema.Struct({
   generation: Schema.Natural
 })
 
+const Bill = Schema.Struct({ used: Schema.Natural, priced: Schema.Natural })
+
+type Bill = typeof Bill.Type
+
+const Surroundings = Schema.Struct({
+  key: Schema.String,
+  basis: Bill,
+  isProven: Schema.Boolean,
+  doubt: Schema.NullOr(Bill)
+})
+
+type Surroundings = typeof Surroundings.Type
+
 /**
- * What a meter remembers: the request in flight, the last reading with the request it answers, what was billed of the
- * first one beyond its price (the system prompt and the tools that are not in the view), the ratio of the rest of each
- * bill to its price, and what the cache did so far. Plain data, part of an exported session.
+ * What a meter remembers. Plain data, part of an exported session.
+ *
+ * **Details**
+ *
+ * - `inFlight`: the request that is not answered yet. `anchor`: the last reading, with the request it answers.
+ * - `surroundings`: of each system prompt, toolkit and route that were billed, the newest first: the bill from which was
+ *   learned what stands around the view (`basis`), whether a second bill agreed with it (`isProven`), and the last bill
+ *   that did not (`doubt`).
+ * - `ratio`: of what was billed, without what stands around the view, to its price.
+ * - `readings`: how many bills were taken in. `ignored`: how many said something that cannot be. `stale`: whether the
+ *   last was missing or ignored. `cache`: what the cache did so far.
  *
  * @category models
  * @since 0.1.0
@@ -111,10 +133,11 @@ const Sent = Schema.Struct({
 export const State = Schema.Struct({
   inFlight: Schema.NullOr(Sent),
   anchor: Schema.NullOr(Schema.Struct({ used: Schema.Natural, sent: Sent })),
-  overhead: Schema.NullOr(Schema.Natural),
+  surroundings: Schema.Array(Surroundings),
   ratio: Schema.NullOr(Schema.Finite),
   stale: Schema.Boolean,
   readings: Schema.Natural,
+  ignored: Schema.Natural,
   cache: Schema.Struct({
     isComplete: Schema.Boolean,
     uncached: Schema.Natural,
@@ -138,10 +161,11 @@ export type State = typeof State.Type
 export const empty: State = {
   inFlight: null,
   anchor: null,
-  overhead: null,
+  surroundings: [],
   ratio: null,
   stale: false,
   readings: 0,
+  ignored: 0,
   cache: { isComplete: true, uncached: 0, cacheRead: 0, cacheWrite: 0 }
 }
 
@@ -179,15 +203,24 @@ export const dispatch = (self: State, counted: Counted): State => ({
 })
 
 /**
- * Forgets the request in flight, which came to nothing.
+ * Forgets the request in flight, which nobody answered.
  *
  * @category running
  * @since 0.1.0
  */
 export const abandon = (self: State): State => ({ ...self, inFlight: null })
 
+/**
+ * Forgets the last reading and the request in flight: they are of a history that was given up. What the bills said about
+ * prices holds.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const forgetReading = (self: State): State => ({ ...self, inFlight: null, anchor: null })
+
 const isWhole = (value: number | undefined): value is number =>
-  value !== undefined && Number.isInteger(value) && value >= 0
+  value !== undefined && Number.isSafeInteger(value) && value >= 0
 
 const isMalformed = (value: number | undefined): boolean => value !== undefined && !isWhole(value)
 
@@ -215,13 +248,101 @@ const ratioRate = 0.2
 const ratioMinimum = 0.5
 const ratioMaximum = 2.5
 
+/** No bill is so small a part of its price: an image that is priced at 1,600 tokens and billed at 85 is a nineteenth. */
+const leastShare = 0.02
+
+/** Of how many surroundings something is remembered. */
+const surroundingsKept = 8
+
+/**
+ * What a model is taken to hold when nothing says how much, in tokens.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const assumedWindow = 200_000
+
+/**
+ * What a request that is priced at `priced` occupied by its bill, if that can be: not next to nothing of its price, and
+ * not more than the `window` of the model holds, unless the price says nearly as much. `undefined` for everything else,
+ * and for usage that says nothing or is malformed.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const plausibleOf = (usage: Usage, priced: number, window: number): number | undefined => {
+  const used = usedOf(usage)
+  if (used === undefined || used < leastShare * priced) return undefined
+  return used > window && used > ratioMaximum * priced ? undefined : used
+}
+
+/** The least that a provider is believed to take, in tokens: a smaller number in a refusal counts something else. */
+const leastMaximum = 256
+
+/**
+ * The numbers of a refusal that can be, of a request that is priced at `priced`: as many `tokens` as a view of this price
+ * and a window full of tools could be, and a `maximum` that is below them and that something fits into. The others are
+ * left out.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const plausibleRefusal = (
+  { maximum, tokens }: { readonly tokens?: number; readonly maximum?: number },
+  priced: number,
+  window: number
+): { readonly tokens?: number; readonly maximum?: number } => {
+  const isCounted = isWhole(tokens) && tokens >= leastShare * priced && tokens <= window + ratioMaximum * priced
+  const isLimit = isWhole(maximum) && maximum >= leastMaximum && !(isCounted && maximum >= tokens)
+  return { ...(isCounted ? { tokens } : undefined), ...(isLimit ? { maximum } : undefined) }
+}
+
 const clamp = (ratio: number): number => Math.min(ratioMaximum, Math.max(ratioMinimum, ratio))
 
-const ratioOf = (before: number | null, used: number, priced: number): number | null => {
+const ratioOf = (before: number | null, { priced, used }: Bill, overhead: number): number | null => {
   if (priced === 0) return before
-  const ratio = clamp(used / priced)
+  const ratio = clamp((used - overhead) / priced)
   return before === null ? ratio : clamp(before + ratioRate * (ratio - before))
 }
+
+/** What a bill holds beyond its price: what stands around the view, where the estimator is right. */
+const beyond = ({ priced, used }: Bill): number => Math.max(0, used - priced)
+
+/** Whether a bill is what it should be, about, when so much stands around the view. */
+const agrees = ({ priced, used }: Bill, overhead: number): boolean => {
+  const rest = used - overhead
+  return priced === 0 || (rest >= ratioMinimum * priced && rest <= ratioMaximum * priced)
+}
+
+/** How far a bill is from its price, as a factor. */
+const distance = ({ priced, used }: Bill): number => Math.max(used / priced, priced / used)
+
+type Learned = Pick<Surroundings, "basis" | "isProven" | "doubt"> & Pick<State, "ratio">
+
+/**
+ * What a bill teaches. The first in the same surroundings is of the shortest view: what it holds beyond the price is mostly
+ * what stands around it. Later ones tell how the estimator errs, which grows with the view. One that contradicts what was
+ * learned teaches nothing, unless the next one agrees with it; of a first and a second that contradict each other, the
+ * one nearer to its price is believed.
+ */
+const learn = (known: Surroundings | undefined, ratio: State["ratio"], bill: Bill): Learned => {
+  const from = (basis: Bill, isProven: boolean, before: State["ratio"]): Learned => ({
+    basis,
+    isProven,
+    doubt: null,
+    ratio: ratioOf(before, bill, beyond(basis))
+  })
+  if (known === undefined) return from(bill, false, ratio)
+  const { basis, doubt, isProven } = known
+  const isConfirmed = agrees(bill, beyond(basis))
+  const isOdd = !isConfirmed || !agrees(basis, beyond(basis))
+  if (!isProven && isOdd && distance(bill) < distance(basis)) return from(bill, false, null)
+  if (isConfirmed) return from(basis, true, ratio)
+  if (doubt !== null && agrees(bill, beyond(doubt))) return from(doubt, true, null)
+  return { basis, isProven, doubt: bill, ratio }
+}
+
+const isOf = (key: string) => (each: Surroundings): boolean => each.key === key
 
 const addCache = (cache: State["cache"], usage: Usage): State["cache"] => {
   const { cacheRead, cacheWrite, uncached } = usage
@@ -236,31 +357,55 @@ const addCache = (cache: State["cache"], usage: Usage): State["cache"] => {
   }
 }
 
+const isSilent = ({ cacheRead, cacheWrite, total, uncached }: Usage): boolean =>
+  total === undefined && uncached === undefined && cacheRead === undefined && cacheWrite === undefined
+
 /**
- * Takes in what was billed for the request in flight. Without one, or without a usable number, the reading stays as it
- * was and is stale.
+ * Takes in what was billed for the request in flight, of a model that holds `window` tokens. Without a request, or without
+ * a number that can be (see {@link plausibleOf}), the readings stay and are stale; a number that cannot be is counted.
  *
  * @category running
  * @since 0.1.0
  */
-export const observe = (self: State, usage: Usage): State => {
-  const used = usedOf(usage)
+export const observe = (self: State, usage: Usage, window: number): State => {
   const sent = self.inFlight
-  if (used === undefined || sent === null) return { ...self, inFlight: null, stale: true }
+  if (sent === null) return { ...self, stale: true }
   const priced = sent.envelopePrice + sent.price
-  // The first bill in the same surroundings is of the shortest view: what it holds beyond the price is mostly what stands
-  // around it. Later ones tell how the estimator errs, which grows with the view.
-  const isKnown = self.overhead !== null && self.anchor?.sent.envelope === sent.envelope
-  const overhead = isKnown ? self.overhead : Math.max(0, used - priced)
+  const used = plausibleOf(usage, priced, window)
+  if (used === undefined) {
+    return { ...self, inFlight: null, stale: true, ignored: self.ignored + (isSilent(usage) ? 0 : 1) }
+  }
+  const known = self.surroundings.find(isOf(sent.envelope))
+  const { ratio, ...learned } = learn(known, self.ratio, { used, priced })
+  const others = self.surroundings.filter((each) => each !== known)
   return {
     inFlight: null,
     anchor: { used, sent },
-    overhead,
-    ratio: ratioOf(self.ratio, used - overhead, priced),
+    surroundings: [{ key: sent.envelope, ...learned }, ...others].slice(0, surroundingsKept),
+    ratio,
     stale: false,
     readings: self.readings + 1,
+    ignored: self.ignored,
     cache: addCache(self.cache, usage)
   }
+}
+
+const keyOf = (envelope: Envelope | null): string => envelope?.key ?? ""
+
+/** What was learned in these surroundings, or else in those that were billed last. */
+const nearest = ({ surroundings }: State, envelope: Envelope | null): Surroundings | undefined =>
+  surroundings.find(isOf(keyOf(envelope))) ?? surroundings[0]
+
+/**
+ * What stands around the view and is not in it, as far as bills have told, in tokens: in these surroundings, else in those
+ * that were billed last.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const overheadOf = (self: State, envelope: Envelope | null = null): number => {
+  const found = nearest(self, envelope)
+  return found === undefined ? 0 : beyond(found.basis)
 }
 
 /**
@@ -270,10 +415,12 @@ export const observe = (self: State, usage: Usage): State => {
  *
  * - `tokens`, `kind`: of the meter that drives. `estimated`, `actual`, `hybrid`, `calibrated`: of each, in tokens;
  *   `actual` and `calibrated` are `null` before the first usage.
- * - `anchor`: what was billed last. `anchorRejected`: whether it is less than the price of what it billed.
+ * - `anchor`: what was billed last. `anchorRejected`: whether that was in the same surroundings and is less than the price of
+ *   what it billed. `anchorLapsed`: whether there were bills, and the last was in other surroundings.
  * - `tailTokens`, `tailEntries`: what the view has gained since the anchor was sent.
- * - `ratio`: of billed to priced. `stale`: whether the last usage was missing or malformed.
- * - `readings`: how many usages there were. `cacheAggregates`: sums over them, only if every one had all the fields.
+ * - `ratio`: of billed to priced. `stale`: whether the last usage was missing, malformed or implausible.
+ * - `readings`: how many usages were taken in. `ignored`: how many were malformed or implausible. `cacheAggregates`: sums
+ *   over those that were taken in, only if every one had all the fields.
  *
  * @category models
  * @since 0.1.0
@@ -286,22 +433,21 @@ export interface Reading extends TokenCount {
   readonly calibrated: number | null
   readonly anchor: number | null
   readonly anchorRejected: boolean
+  readonly anchorLapsed: boolean
   readonly tailTokens: number
   readonly tailEntries: number
   readonly ratio: number | null
   readonly stale: boolean
   readonly readings: number
+  readonly ignored: number
   readonly cacheAggregates:
     | { readonly uncached: number; readonly cacheRead: number; readonly cacheWrite: number }
     | null
 }
 
-/** The anchor, when it may be added to: made in the same surroundings, and not less than the price of what it billed. */
-const believed = (self: State, envelope: Envelope | null) => {
-  const { anchor } = self
-  if (anchor === null || anchor.sent.envelope !== (envelope?.key ?? "")) return undefined
-  return anchor.used >= anchor.sent.envelopePrice + anchor.sent.price ? anchor : undefined
-}
+/** The anchor, when it may be added to: it is not less than the price of what it billed. */
+const believed = ({ anchor }: State) =>
+  anchor !== null && anchor.used >= anchor.sent.envelopePrice + anchor.sent.price ? anchor : undefined
 
 /**
  * Reads all meters; `mode` names the one that drives.
@@ -310,23 +456,30 @@ const believed = (self: State, envelope: Envelope | null) => {
  * @since 0.1.0
  */
 export const read = (self: State, mode: Mode, counted: Counted): Reading => {
-  const { anchor, cache, ratio, readings, stale } = self
+  const { anchor, cache, ignored, inFlight, ratio, readings, stale } = self
   const { envelope, generation, overhead = 0, price } = counted
   const estimated = (envelope?.price ?? 0) + price
-  const stand = believed(self, envelope)
+  const isOwn = anchor?.sent.envelope === keyOf(envelope)
+  const stand = isOwn ? believed(self) : undefined
   const delta = stand === undefined ? 0 : price - stand.sent.price
   const hybrid = stand === undefined ? estimated : Math.max(0, stand.used + delta - overhead)
   // A bill older than the last boundary is about a view that is gone: it must not trigger the next boundary.
-  const actual = anchor !== null && anchor.sent.generation === generation
-    ? Math.max(0, anchor.used - overhead)
-    : null
+  const actual = anchor !== null && anchor.sent.generation === generation ? Math.max(0, anchor.used - overhead) : null
+  const around = overheadOf(self, envelope)
+  // Until a second bill says so, no more stands around the view than what came off the budget for it.
+  const isBounded = overhead > 0 && nearest(self, envelope)?.isProven === false
   const calibrated = ratio === null
     ? null
-    : Math.max(0, Math.ceil(estimated * ratio) + (self.overhead ?? 0) - overhead)
+    : Math.max(0, Math.ceil(estimated * ratio) + (isBounded ? Math.min(around, overhead) : around) - overhead)
   const unanchored: TokenCount = { tokens: estimated, kind: envelope === null && price === 0 ? "none" : "estimated" }
   const counts: Record<Mode, TokenCount> = {
     estimate: unanchored,
-    actual: actual === null ? unanchored : { tokens: actual, kind: "usage" },
+    actual: actual === null || !isOwn
+      ? unanchored
+      // Where the last request was not billed, the bill before it grows old while the view grows.
+      : stale || inFlight !== null
+      ? { tokens: Math.max(actual, estimated), kind: "estimated" }
+      : { tokens: actual, kind: "usage" },
     hybrid: stand === undefined ? unanchored : { tokens: hybrid, kind: "usage" },
     calibrated: calibrated === null ? unanchored : { tokens: calibrated, kind: "usage" }
   }
@@ -338,12 +491,14 @@ export const read = (self: State, mode: Mode, counted: Counted): Reading => {
     hybrid,
     calibrated,
     anchor: anchor?.used ?? null,
-    anchorRejected: anchor !== null && stand === undefined && anchor.sent.envelope === (envelope?.key ?? ""),
+    anchorRejected: isOwn && stand === undefined,
+    anchorLapsed: readings > 0 && !isOwn,
     tailTokens: delta,
     tailEntries: stand === undefined ? 0 : Math.max(0, counted.entries - stand.sent.entries),
     ratio,
     stale,
     readings,
+    ignored,
     cacheAggregates: readings > 0 && cache.isComplete
       ? { uncached: cache.uncached, cacheRead: cache.cacheRead, cacheWrite: cache.cacheWrite }
       : null

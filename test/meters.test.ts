@@ -110,35 +110,39 @@ describe("meters", () => {
       assert.isAbove(compacted, runs)
     }))
 
-  it.effect("100 requests with fluctuating, missing and malformed bills never go back to what was compacted", () =>
-    Effect.gen(function*() {
-      for (const meter of modes) {
-        for (const sizing of ["price", "provider"] as const) {
-          for (let seed = 1; seed <= 5; seed++) {
-            const random = Random.make(seed)
-            const label = `${meter}, ${sizing}, seed ${seed}`
-            const played = yield* play(
-              { meter, sizing, maxTokens: 20_000 },
-              session(seed, 100),
-              (price) => {
-                const kind = random.below(10)
-                if (kind === 0) return undefined
-                // Written as JSON says it, which may be anything.
-                if (kind === 1) {
-                  return random.pick<object>([{ total: -1 }, { total: "9" }, { total: 0.5 }, { total: NaN }, {}])
+  it.effect(
+    "100 requests with fluctuating, missing and malformed bills never go back to what was compacted",
+    () =>
+      Effect.gen(function*() {
+        for (const meter of modes) {
+          for (const sizing of ["price", "provider"] as const) {
+            for (let seed = 1; seed <= 5; seed++) {
+              const random = Random.make(seed)
+              const label = `${meter}, ${sizing}, seed ${seed}`
+              const played = yield* play(
+                { meter, sizing, maxTokens: 20_000 },
+                session(seed, 100),
+                (price) => {
+                  const kind = random.below(10)
+                  if (kind === 0) return undefined
+                  // Written as JSON says it, which may be anything.
+                  if (kind === 1) {
+                    return random.pick<object>([{ total: -1 }, { total: "9" }, { total: 0.5 }, { total: NaN }, {}])
+                  }
+                  return { total: Math.round(price * (0.6 + random.below(801) / 1_000)) }
                 }
-                return { total: Math.round(price * (0.6 + random.below(801) / 1_000)) }
-              }
-            )
-            assertNoWayBack(played, label)
-            const at = boundaries(played)
-            assert.isAtLeast(at.length, 2, label)
-            assert.isAtMost(at.length, 6, `${label}: ${at.join()}`)
-            for (const [a, b] of Arr.zip(at, at.slice(1))) assert.isAtLeast(b - a, 5, `${label}: ${at.join()}`)
+              )
+              assertNoWayBack(played, label)
+              const at = boundaries(played)
+              assert.isAtLeast(at.length, 2, label)
+              assert.isAtMost(at.length, 6, `${label}: ${at.join()}`)
+              for (const [a, b] of Arr.zip(at, at.slice(1))) assert.isAtLeast(b - a, 5, `${label}: ${at.join()}`)
+            }
           }
         }
-      }
-    }))
+      }),
+    240_000
+  )
 
   it.effect("no second boundary from a reading that is older than the first", () =>
     Effect.gen(function*() {
@@ -163,6 +167,92 @@ describe("meters", () => {
           if (meter === "actual" || meter === "hybrid") assert.deepStrictEqual(boundaries(played), [1], meter)
           assertNoWayBack(played, meter)
         }
+      }
+    }))
+
+  it.effect("a reading outside plausible bounds changes nothing: it is as if the provider had said nothing", () =>
+    Effect.gen(function*() {
+      let wrong = 0
+      for (const meter of modes) {
+        for (let seed = 1; seed <= 4; seed++) {
+          const maxTokens = 8_000
+          const steps = session(seed, 60)
+          const billsOf = (of: (random: Random.Random, price: number) => object) => {
+            const random = Random.make(seed ^ 0x51ed)
+            return (price: number): TokenMeter.Usage => {
+              if (random.chance(0.6)) return { total: Math.round(price * (0.9 + random.below(301) / 1_000)) }
+              wrong++
+              return of(random, price)
+            }
+          }
+          const lies = (random: Random.Random, price: number) =>
+            // Written as JSON says it, which may be anything. Where nothing names the window it is 200,000 tokens.
+            random.pick<object>([
+              { total: 0 },
+              { total: Math.floor(price / 51) },
+              { total: -price },
+              { total: NaN },
+              { total: Infinity },
+              { total: 873_000 },
+              { total: 1e15 },
+              { total: 1e300 },
+              { total: String(price) },
+              { total: price + 0.5 },
+              { total: price, uncached: 1, cacheRead: 1e15, cacheWrite: 0 },
+              { uncached: 0, cacheRead: 0, cacheWrite: 0 }
+            ])
+          const settings = { meter, maxTokens, provenanceGate: meter === "hybrid" }
+          const lied = yield* play(settings, steps, billsOf(lies))
+          const silent = yield* play(
+            settings,
+            steps,
+            billsOf((random, price) => {
+              lies(random, price)
+              return {}
+            })
+          )
+          const told = ({ requests }: Played) =>
+            requests.map(({ events, ...request }) => [
+              stableOf({ ...request, events }),
+              request.count,
+              request.generation,
+              events.map((event) => event._tag === "TokenCounted" ? { ...event, ignored: 0 } : event)
+            ])
+          assert.deepStrictEqual(told(lied), told(silent), `${meter}, seed ${seed}`)
+        }
+      }
+      assert.isAbove(wrong, 100)
+    }))
+
+  it.effect("one absurd bill empties no view, and what a refusal says without bounds harms no session", () =>
+    Effect.gen(function*() {
+      for (const [meter, first] of [["calibrated", 873_000], ["hybrid", 873_000], ["calibrated", 190_000]] as const) {
+        const manager = yield* ContextManager.make({
+          settings: { window: 200_000, meter, provenanceGate: false, notice: false }
+        })
+        yield* manager.append(
+          Prompt.fromMessages([user("go"), ...Arr.range(0, 39).flatMap((n) => turn(`c${n}`, 4_000))])
+        )
+        let request = yield* manager.request
+        const { price } = yield* manager.view
+        assert.isAbove(price, 40_000)
+        yield* manager.observe({ inputTokens: { total: first } }, request)
+        for (let at = 0; at < 4; at++) {
+          yield* manager.append(Prompt.fromMessages([assistant("done"), user(`and ${at}?`)]))
+          request = yield* manager.request
+          const view = yield* manager.view
+          assert.isAbove(view.price, price, `${meter}, ${first}, request ${at}`)
+          yield* manager.observe({ inputTokens: { total: view.price + 200 } }, request)
+        }
+        yield* manager.append(Prompt.fromMessages([user("once more")]))
+        assert.closeTo((yield* manager.request).count.tokens, price + 300, 300)
+        const before = yield* manager.view
+        const recovered = yield* manager.recover({ tokens: 1e40, maximum: 1e300 })
+        assert.isAbove((yield* manager.view).price, before.price * 0.5)
+        yield* manager.observe({ inputTokens: { total: 30_000 } }, recovered)
+        const saved = JSON.parse(JSON.stringify(yield* manager.export))
+        yield* manager.restore(saved)
+        assert.strictEqual((yield* manager.status).generation, 1)
       }
     }))
 })

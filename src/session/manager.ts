@@ -278,7 +278,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     const maximum = state.maximumRoute === (call.route ?? "") ? state.maximum : null
     if (settings.meter === "estimate") return Budget.resolve(resolved, call.budget, overhead, maximum)
     const { total } = Budget.resolve(resolved, call.budget, 0, maximum)
-    const learned = Math.min(state.meter.overhead ?? 0, Math.floor(total / 2))
+    const learned = Math.min(TokenMeter.overheadOf(state.meter), Math.floor(total / 2))
     return Budget.resolve(resolved, call.budget, Math.max(overhead, learned), maximum)
   }
 
@@ -595,7 +595,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       decision.at <= length && !(decision._tag === "Absorb" && decision.checkpoint >= length)
     )
     // What was billed was billed for another history: it is no anchor, but what it says about prices holds.
-    const meter = { ...state.meter, anchor: null, inFlight: null }
+    const meter = TokenMeter.forgetReading(state.meter)
     const memory = { ...state.memory, streak: 0, holders: null }
     const { live, maximum, maximumRoute, tail } = state
     const next = { ...Session.fresh(kept, rules, decisions, memory, meter, tail), maximum, maximumRoute }
@@ -744,13 +744,15 @@ export const make = Effect.fnUntraced(function*<E, R>(
    * Makes a smaller view after the provider refused the last one: step by step, each one smaller, until it is well below
    * what was refused. Nothing stands before it: the refusal is all the evidence there is.
    */
-  const recover = Effect.fnUntraced(function*(refused: Overflow.Refused, call: Call) {
+  const recover = Effect.fnUntraced(function*(named: Overflow.Refused, call: Call) {
     const refusedPrice = returned === undefined || state.meter.inFlight === null
       ? Live.priceOf(state.live)
       : state.meter.inFlight.price
+    const window = Budget.windowOf(settings, call)
+    const refused = TokenMeter.plausibleRefusal(named, refusedPrice, window)
     state.meter = refused.tokens === undefined
       ? TokenMeter.abandon(state.meter)
-      : TokenMeter.observe(state.meter, { total: refused.tokens })
+      : TokenMeter.observe(state.meter, { total: refused.tokens }, Math.max(window, refused.tokens))
     takeBack()
     if (refused.maximum !== undefined) {
       state.maximum = refused.maximum
@@ -908,7 +910,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       recorded(Effect.sync(() => {
         noteBilled(inputTokens, outputTokens?.total, request !== undefined && request !== last)
         if (request !== undefined && request !== last) return
-        state.meter = TokenMeter.observe(state.meter, inputTokens)
+        state.meter = TokenMeter.observe(state.meter, inputTokens, Budget.windowOf(settings, latest))
         state.asked = null
         state.unsent = null
         dispatched = undefined

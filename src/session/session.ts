@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import type * as Budget from "../Budget.ts"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import * as Decision from "../Decision.ts"
+import * as Gate from "../Gate.ts"
 import * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 import type * as Transcript from "../Transcript.ts"
@@ -173,7 +174,7 @@ export const remember = (memory: Stage.PassMemory, event: CompactionEvent.Compac
     case "PassRefused":
       return { ...memory, refusals: event.refusals }
     case "PassOverridden":
-      return { ...memory, [event.isRejected ? "rejectedOverrides" : "estimateOverrides"]: event.overrides }
+      return { ...memory, [Gate.overridesOf[event.cause]]: event.overrides }
     default:
       return memory
   }
@@ -222,7 +223,7 @@ export const counting = (
     used: tokens,
     overhead: budget.overhead,
     refusals: memory.refusals,
-    overrides: memory.estimateOverrides + memory.rejectedOverrides,
+    overrides: memory.estimateOverrides + memory.rejectedOverrides + memory.lapsedOverrides,
     budget: budget.limit
   }
 }

@@ -135,6 +135,20 @@ const isPaused = (message: Prompt.Message): boolean =>
     && !message.content.some((part) => part.type === "tool-result" && part.id === call.id)
   )
 
+/** The prices of notices by their texts, which are few and stand in request after request; words of people are not kept. */
+const prices = new WeakMap<Transcript.PriceOf, Map<string, number>>()
+
+const mostPrices = 16
+
+/** The price of a notice, which is found once for its text. */
+const priceOfNotice = (priceOf: Transcript.PriceOf, text: string, notice: Prompt.Message): number => {
+  const known = prices.get(priceOf) ?? new Map<string, number>()
+  const price = known.get(text) ?? priceOf(notice)
+  if (known.size >= mostPrices && !known.has(text)) known.clear()
+  prices.set(priceOf, known.set(text, price))
+  return price
+}
+
 /** Why a last human message is not repeated: a copy would say nothing, or not in the user's words. */
 const isRepeatable = (item: Transcript.Item | undefined, isLast: boolean): item is Transcript.Item => {
   if (item?.entry === undefined || isLast || item.alterations.some((each) => each._tag === "Stub")) return false
@@ -166,21 +180,22 @@ export const make = (
   }
   const messages: Array<Prompt.Message> = []
   let price = 0
-  const add = (each: Prompt.Message): boolean => {
-    const cost = transcript.priceOf(each)
+  const add = (each: Prompt.Message, cost: number): boolean => {
     if (price + cost > input.room) return false
     price += cost
     messages.push(each)
     return true
   }
   if (isDue && isRepeatable(input.lastHuman, input.isLast)) {
-    add(message("context-replay", repeated(Transcript.textOf(input.lastHuman.entry!))))
+    const repeat = message("context-replay", repeated(Transcript.textOf(input.lastHuman.entry!)))
+    add(repeat, transcript.priceOf(repeat))
   }
   let { announced } = memory
   if (settings.notice && input.level >= settings.noticeMinLevel) {
     const isNew = announced < generation
     const text = isNew ? full(input.counts(), settings, input.level) : standing
-    if (add(message("context-compaction", text)) && isNew) announced = generation
+    const notice = message("context-compaction", text)
+    if (add(notice, priceOfNotice(transcript.priceOf, text, notice)) && isNew) announced = generation
   }
   return { messages, price, memory: { announced, pending: null } }
 }

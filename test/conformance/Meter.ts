@@ -77,7 +77,7 @@ const run = (self: Case): Outcome => {
       case "response": {
         if (state.inFlight === null) return "no-request"
         const { cacheRead, cacheWrite, input } = event.usage ?? {}
-        state = TokenMeter.observe(state, { uncached: input, cacheRead, cacheWrite })
+        state = TokenMeter.observe(state, { uncached: input, cacheRead, cacheWrite }, TokenMeter.assumedWindow)
         surface = [...surface, { event: at, price: tokens(event.chars) }]
         return undefined
       }

@@ -116,7 +116,7 @@ describe("the events of a request", () => {
       assert.deepInclude({ ...refused[0] }, { kind: "estimated", budget: 6_900, refusals: 1 })
       const overridden = yield* of(6_000)
       const [passed] = only(overridden, "PassOverridden")
-      assert.deepInclude({ ...passed }, { budget: 6_000, isRejected: false, overrides: 1 })
+      assert.deepInclude({ ...passed }, { budget: 6_000, cause: "noUsage", overrides: 1 })
       assert.strictEqual(only(overridden, "Compacted").length, 1)
     }))
 

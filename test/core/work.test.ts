@@ -78,17 +78,24 @@ describe("how often the estimator is asked", () => {
       assert.strictEqual(taken().length, 0)
     }))
 
-  it.effect("the notice of a boundary costs one call a request", () =>
+  it.effect("the notice of a boundary costs one call for each of its texts", () =>
     Effect.gen(function*() {
       const { manager, taken } = yield* counted()
       yield* manager.append(history)
-      yield* manager.requestWith(tight)
-      for (let n = 0; n < 3; n++) {
+      const [full] = (yield* manager.requestWith(tight)).prompt.content.slice(-1)
+      assert.isDefined(full)
+      assert.include(JSON.stringify(taken()), JSON.stringify(full), "the new one")
+      let standing = 0
+      for (let n = 0; n < 6; n++) {
+        // Budgets by turns, bills, an answer that never came: the notice stands at the end of each of these requests.
+        if (n % 2 === 1) yield* manager.abandon()
         yield* manager.append(prompt(assistant(`more ${n}`)))
         taken()
-        yield* manager.requestWith(roomy)
-        assert.isAtMost(taken().length, 1)
+        const { prompt: sent } = yield* manager.requestWith(n % 3 === 0 ? { budget: 500_000 } : roomy)
+        assert.include(JSON.stringify(sent.content.at(-1)), "context-compaction")
+        standing += taken().length
       }
+      assert.isAtMost(standing, 1)
     }))
 
   it.effect("a restored session prices each entry and each replacement once", () =>

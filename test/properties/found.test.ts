@@ -114,7 +114,15 @@ const found: { readonly [name: string]: Script.Script } = {
     request,
     { _tag: "rewind", at: 1 },
     request
-  ], { owner: "caller" })
+  ], { owner: "caller" }),
+  "a standing notice of a session with one entry, under budgets by turns": script([
+    append(assistant(text("x".repeat(1_009)))),
+    request,
+    { _tag: "observe", ratio: 1.3 },
+    { _tag: "request", budget: 5_000 },
+    { _tag: "observe", ratio: 1 },
+    request
+  ], { settings: { maxTokens: 191 } })
 }
 
 describe("promises, over sessions that broke one once", () => {
