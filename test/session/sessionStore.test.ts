@@ -7,6 +7,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as PlatformError from "effect/PlatformError"
+import * as TestClock from "effect/testing/TestClock"
+import * as TestConsole from "effect/testing/TestConsole"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -290,6 +292,209 @@ describe("a session in files", () => {
           assert.deepStrictEqual((yield* store.read({ whole: true })).events, [...kept, 9])
         }))
       }
+    }))
+})
+
+describe("a snapshot that is damaged", () => {
+  const warnings = Effect.map(
+    TestConsole.logLines,
+    (lines) => lines.filter((line) => JSON.stringify(line).includes("snapshot"))
+  )
+
+  /** A session of three events, of which two are before its snapshot. */
+  const made = Effect.gen(function*() {
+    const directory = yield* place
+    yield* Effect.scoped(Effect.gen(function*() {
+      const log = yield* openFile(directory, { fsync: "never" })
+      yield* log.append([1])
+      yield* log.append([2])
+      yield* log.snapshot({ events: 2, state: { sum: 3, text: "Grüße 👋", list: [0, 1.5, null, true] } })
+      yield* log.append([3])
+    }))
+    return { directory, file: path.join(directory, "snapshot.json") }
+  })
+
+  const readFrom = (directory: string) =>
+    Effect.scoped(Effect.flatMap(openFile(directory, { fsync: "never" }), (log) => log.read()))
+
+  it.effect(
+    "by a single bit, or byte, anywhere, is not used: the log is, and that is said",
+    () =>
+      Effect.gen(function*() {
+        const { directory, file } = yield* made
+        assert.deepStrictEqual((yield* readFrom(directory)).events, [3])
+        const bytes = fs.readFileSync(file)
+        for (let at = 0; at < bytes.length; at++) {
+          for (const changed of [bytes[at]! ^ (1 << at % 8), bytes[at] === 120 ? 121 : 120]) {
+            const flipped = Buffer.from(bytes)
+            flipped[at] = changed
+            fs.writeFileSync(file, flipped)
+            const before = (yield* warnings).length
+            assert.deepInclude(yield* readFrom(directory), { snapshot: null, events: [1, 2, 3] }, `byte ${at}`)
+            assert.isAbove((yield* warnings).length, before)
+          }
+        }
+      }),
+    60_000
+  )
+
+  it.effect("by its length is not used either, and the next one takes its place", () =>
+    Effect.gen(function*() {
+      const { directory, file } = yield* made
+      const bytes = fs.readFileSync(file)
+      const lengths = [...Array(bytes.length).keys()].filter((length) => length % 7 === 0 || length > bytes.length - 5)
+      const others = [...lengths.map((length) => bytes.subarray(0, length)), Buffer.concat([bytes, Buffer.from("\n")])]
+      for (const other of others) {
+        fs.writeFileSync(file, other)
+        assert.deepInclude(yield* readFrom(directory), { snapshot: null, events: [1, 2, 3] })
+      }
+      yield* Effect.scoped(
+        Effect.flatMap(openFile(directory), (log) => log.snapshot({ events: 3, state: "whole" }))
+      )
+      assert.deepInclude(yield* readFrom(directory), { snapshot: { events: 3, state: "whole" }, events: [] })
+    }))
+
+  it.effect("in a key-value store is not used, nor one that is ahead of its log", () =>
+    Effect.gen(function*() {
+      const kv = yield* Effect.provide(KeyValueStore.KeyValueStore, KeyValueStore.layerMemory)
+      const store = yield* Effect.provideService(SessionStore.makeKeyValueStore(), KeyValueStore.KeyValueStore, kv)
+      const log = yield* store.open("one")
+      yield* log.append([1])
+      yield* log.snapshot({ events: 1, state: { sum: 1 } })
+      const key = "session/one/snapshot"
+      const text = (yield* kv.get(key))!
+      yield* kv.set(key, text.replace("\"sum\":1}", "\"sum\":2}"))
+      assert.deepInclude(yield* log.read(), { snapshot: null, events: [1] })
+      yield* kv.set(key, text)
+      assert.deepInclude(yield* log.read(), { snapshot: { events: 1, state: { sum: 1 } }, events: [] })
+      yield* kv.set("session/one/head", "0 0 1")
+      assert.deepInclude(yield* (yield* store.open("one")).read(), { snapshot: null, events: [] })
+    }))
+})
+
+/** Who took a lock, who finds it, and what must come of it; both are the same process of one machine but for what is said. */
+const here = { pid: 1, host: "here", boot: "boot 1", machine: "machine 1", space: "space 1", begun: "100" }
+
+const situations: ReadonlyArray<
+  readonly [
+    what: string,
+    taken: Partial<Omit<typeof here, "pid"> & { pid: number }> & { readonly own?: boolean },
+    finder: Partial<SessionStore.Holder> & { readonly begins?: string | null },
+    outcome: "taken over" | "certainly locked" | "refused"
+  ]
+> = [
+  ["another process of this machine that runs", { pid: 2, begun: "50" }, { begins: "50" }, "certainly locked"],
+  ["another process of this machine that is gone", { pid: 2 }, { isAlive: () => false }, "taken over"],
+  ["a number that was given to another process since", { pid: 2, begun: "50" }, { begins: "60" }, "taken over"],
+  ["a number that was reused, where the system tells no beginnings", { pid: 2 }, { begins: null }, "certainly locked"],
+  ["this process itself, opening it twice", { own: true }, {}, "certainly locked"],
+  ["this process, by another thread or another copy of the library", {}, { begins: "100" }, "certainly locked"],
+  ["an earlier process of this number", {}, { begins: "200" }, "taken over"],
+  ["a container that was started again, its number the same", { space: "space 0", begun: "50" }, {}, "taken over"],
+  ["the same, where the system tells nothing but numbers", {}, { boot: null, space: null, begins: null }, "taken over"],
+  ["a container beside this one, of the same name", { pid: 2, space: "space 2" }, { isAlive: () => false }, "refused"],
+  ["another machine", { pid: 2, host: "there", boot: "boot 2", machine: "machine 2" }, {}, "refused"],
+  ["another machine whose process has the number of this one", { host: "there", boot: "boot 2" }, {}, "refused"],
+  ["another machine of the same name", { boot: "boot 2", machine: "machine 2" }, {}, "refused"],
+  ["a machine of this name, where nothing tells machines apart", { boot: "boot 2" }, { machine: null }, "refused"],
+  ["this machine, before it was started anew", { pid: 2, boot: "boot 0" }, {}, "taken over"],
+  ["this machine under the name it had before", { pid: 2, host: "before" }, { isAlive: () => false }, "taken over"],
+  ["a machine, where this one does not know its own name", { pid: 2, boot: "boot 2" }, { host: "" }, "refused"]
+]
+
+describe("who holds the lock of a session", () => {
+  for (const [what, { own = false, ...taken }, { begins = "100", ...finder }, outcome] of situations) {
+    it.effect(`${what}: ${outcome}`, () =>
+      Effect.gen(function*() {
+        const directory = yield* place
+        yield* write(directory, [[1]])
+        const { begun: _, ...me } = here
+        const lock = path.join(directory, "lock")
+        fs.writeFileSync(lock, JSON.stringify({ ...here, ...taken, since: "then", nonce: "a-nonce" }))
+        const opened = yield* Effect.result(
+          openFile(directory).pipe(
+            Effect.provideService(
+              SessionStore.CurrentHolder,
+              holding({ ...me, begunAt: () => begins, nonces: new Set(own ? ["a-nonce"] : []), ...finder })
+            )
+          )
+        )
+        if (outcome === "taken over") return assert.strictEqual(opened._tag, "Success")
+        if (opened._tag === "Success") return assert.fail("the lock was taken")
+        assert.deepInclude(opened.failure, { _tag: "SessionLocked", isCertain: outcome === "certainly locked" })
+        assert.include(opened.failure.message, `remove ${lock}`)
+        assert.strictEqual(JSON.parse(fs.readFileSync(lock, "utf8")).nonce, "a-nonce")
+      }))
+  }
+
+  it.effect("does not depend on the clock: one that goes back changes nothing", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      const one = holding({ pid: 1 })
+      yield* TestClock.setTime(1_000_000)
+      const log = yield* openFile(directory).pipe(Effect.provideService(SessionStore.CurrentHolder, one))
+      yield* TestClock.setTime(0)
+      const other = Effect.provideService(SessionStore.CurrentHolder, holding({ pid: 2 }))
+      assert.strictEqual((yield* Effect.flip(openFile(directory).pipe(other)))._tag, "SessionLocked")
+      yield* log.append([1])
+      yield* log.snapshot({ events: 1, state: 1 })
+    }))
+
+  it("is known of this very process", () => {
+    const holder = SessionStore.CurrentHolder.defaultValue()
+    assert.deepInclude(holder, { pid: process.pid, host: os.hostname() })
+    assert.isTrue(holder.isAlive(process.pid))
+    assert.isFalse(holder.isAlive(2 ** 30))
+    if (process.platform !== "linux") return
+    for (const known of [holder.boot, holder.space, holder.begunAt(process.pid)]) assert.isAbove(known?.length ?? 0, 0)
+    assert.isNull(holder.begunAt(2 ** 30))
+    assert.strictEqual(holder.begunAt(process.pid), holder.begunAt(process.pid))
+  })
+
+  it.effect("a lock that was taken away ends the session, before anything is written", () =>
+    Effect.gen(function*() {
+      for (const isTaken of [false, true]) {
+        const directory = yield* place
+        const log = yield* openFile(directory)
+        yield* log.append([1])
+        fs.rmSync(path.join(directory, "lock"))
+        const other = Effect.provideService(SessionStore.CurrentHolder, holding({ pid: 2, host: "there" }))
+        const second = isTaken ? yield* openFile(directory).pipe(other) : log
+        const error = yield* Effect.flip(log.append([2]))
+        if (error._tag !== "SessionLost") return assert.fail(error._tag)
+        assert.include(error.by, isTaken ? "process 2 on there" : "removed its lock")
+        assert.strictEqual((yield* Effect.flip(log.flush))._tag, "SessionLost")
+        if (isTaken) yield* second.append([3])
+        assert.deepStrictEqual((yield* second.read({ whole: true })).events, isTaken ? [1, 3] : [1])
+      }
+    }))
+
+  it.effect("a nonce that leads out of the directory is none: nothing outside is touched", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      yield* write(directory, [[1]])
+      const outside = path.join(directory, "..", "outside")
+      fs.writeFileSync(outside, "mine")
+      for (const nonce of ["../../outside", "/../outside", "a/b", "..", "", "x".repeat(101), "Ä"]) {
+        const taken = { ...here, pid: 2, since: "then", nonce }
+        fs.writeFileSync(path.join(directory, "lock"), JSON.stringify(taken))
+        const dead = Effect.provideService(SessionStore.CurrentHolder, holding({ isAlive: () => false }))
+        const error = yield* Effect.flip(openFile(directory).pipe(dead))
+        assert.deepInclude(error, { _tag: "SessionLocked", isCertain: false })
+        assert.strictEqual(fs.readFileSync(outside, "utf8"), "mine")
+      }
+      assert.deepStrictEqual(fs.readdirSync(directory).sort(), ["lock", "log.jsonl"])
+    }))
+
+  it.effect("what dead processes left is swept at the opening, and nothing else is", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      yield* write(directory, [[1]])
+      const kept = ["notes.tmp", "torn-5-abc", "snapshot.json.backup", "lock.backup.txt"]
+      const left = ["snapshot.json.1-a-b.tmp", "snapshot.json.zz.tmp", "lock.1-a.tmp", "lock.1-a.2-b.tmp", "lock.1-a"]
+      for (const name of [...kept, ...left]) fs.writeFileSync(path.join(directory, name), "{}")
+      yield* Effect.scoped(openFile(directory))
+      assert.deepStrictEqual(fs.readdirSync(directory).sort(), [...kept, "log.jsonl"].sort())
     }))
 })
 
