@@ -14,9 +14,10 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
-import * as Marks from "./Marks.ts"
+import * as Json from "./text/json.ts"
 import { blocksOf, isMedia } from "./text/text.ts"
 import { dimensions } from "./wire/imageSize.ts"
+import * as Opaque from "./wire/opaque.ts"
 
 /**
  * Prices messages.
@@ -111,15 +112,24 @@ const isOpaque = (text: string): boolean =>
 
 /** The JSON of a value with opaque payloads left out, each of them priced flat. */
 const jsonOf = (measure: Measure, value: unknown): string => {
-  const json = JSON.stringify(value) ?? ""
+  const json = Json.textOf(value)
   // A value this short holds no opaque payload, and a replacer makes the writer ten times slower.
   if (json.length <= opaqueLength) return json
-  return JSON.stringify(value, (_, inner: unknown) => {
+  let payloads = 0
+  const bare = (_: string, inner: unknown): unknown => {
     if (typeof inner !== "string" || !isOpaque(inner)) return inner
-    measure.flat += imageCap
-    measure.partial = true
+    payloads++
     return ""
-  })
+  }
+  try {
+    const text = JSON.stringify(value, bare)
+    measure.flat += payloads * imageCap
+    measure.partial ||= payloads > 0
+    return text
+  } catch {
+    // With a replacer the engine writes half as deep as without: such a value is no session's, and costs its whole text.
+    return json
+  }
 }
 
 const addBlocks = (measure: Measure, blocks: ReadonlyArray<unknown>): void => {
@@ -154,18 +164,15 @@ const addToolResult = (measure: Measure, part: Prompt.ToolResultPart): void => {
   if (tokens(output) > tokens(measure)) Object.assign(measure, output)
 }
 
-/** What `Prompt` cannot hold stands beside a part that says nothing itself, and is priced like a structured result. */
-const addRaw = (measure: Measure, self: Prompt.Message | Prompt.Part): void => {
-  if (!(Marks.key in self.options)) return
-  const raw = Marks.of(self).raw
-  if (raw !== undefined) addText(measure, jsonOf(measure, raw))
-}
-
 const addPart = (measure: Measure, part: Prompt.Part): void => {
   switch (part.type) {
-    case "text":
+    case "text": {
+      // What `Prompt` cannot hold is priced like a structured result, whatever stands for it.
+      const item = Opaque.itemOf(part)
+      return addText(measure, item === undefined ? part.text : jsonOf(measure, item))
+    }
     case "reasoning":
-      return part.text === "" ? addRaw(measure, part) : addText(measure, part.text)
+      return addText(measure, part.text)
     case "file":
       return addMedia(measure, part.mediaType, part.data)
     case "tool-call":

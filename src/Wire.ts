@@ -204,6 +204,7 @@ export type RuleName =
   | "provider-executed"
   | "approval"
   | "empty"
+  | "opaque"
 
 /**
  * One violation: the rule, the index of the message, the index of the part in it (undefined for the whole message), and
@@ -231,6 +232,8 @@ export interface Violation {
  *   comes behind them, unchanged, and is not named.
  * - `empty`: a message or text without content was dropped, or one word stands for it.
  * - `reasoning`: signed reasoning was dropped because nothing follows it.
+ * - `opaque`: words stand for an item that `Prompt` has no part for (the mark `raw`), which stays under its mark. Where a text
+ *   may be empty its part is fine.
  * - `first-user`: a user message was put before the conversation; the index is that of the message it stands before.
  * - `system-moved`: system messages were put first, or made one.
  * - `renamed`: the calls, results or approval requests of a message go under another id, since the provider refuses their
@@ -247,6 +250,7 @@ export interface Repair {
     | "moved"
     | "empty"
     | "reasoning"
+    | "opaque"
     | "first-user"
     | "system-moved"
     | "renamed"

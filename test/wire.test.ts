@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Estimator from "effect-compaction/Estimator"
 import * as Marks from "effect-compaction/Marks"
 import * as Wire from "effect-compaction/Wire"
 import * as LanguageModel from "effect/ai/LanguageModel"
@@ -10,6 +11,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Ids from "../src/wire/ids.ts"
+import * as Opaque from "../src/wire/opaque.ts"
 import * as Send from "../src/wire/send.ts"
 import * as Validators from "./wireValidators.ts"
 
@@ -29,6 +31,8 @@ const request = (approvalId: string, toolCallId: string) =>
   Prompt.makePart("tool-approval-request", { approvalId, toolCallId })
 const response = (approvalId: string, approved = true) =>
   Prompt.makePart("tool-approval-response", { approvalId, approved })
+
+const opaque = (type: string) => Marks.set(text(""), { raw: { type, data: "c2VjcmV0" } })
 
 const system = (content: string, options: Options = {}) => Prompt.makeMessage("system", { content, options })
 const user = (...parts: ReadonlyArray<string | Prompt.UserMessagePart>) =>
@@ -323,6 +327,33 @@ const cases: ReadonlyArray<Case> = [
     repairs: ["empty 2"]
   },
   {
+    kind: "an item that Prompt cannot hold is no empty text: words stand for it",
+    messages: [u, assistant(opaque("compaction")), user(opaque("container_upload"), "see"), assistant("so")],
+    rule: ["opaque 1.0", "opaque 2.0"],
+    repaired: [
+      "user hello",
+      "assistant [left out: compaction]",
+      "user [left out: container_upload], see",
+      "assistant so"
+    ],
+    repairs: ["opaque 1", "opaque 2"]
+  },
+  {
+    kind: "an item that Prompt cannot hold is sent as it came where a text may be empty",
+    rules: Wire.openaiResponses,
+    messages: [u, assistant(opaque("compaction")), user("go")],
+    rule: [],
+    repaired: ["user hello", "assistant ", "user go"],
+    repairs: []
+  },
+  {
+    kind: "an item follows signed reasoning like any other",
+    messages: [u, assistant(reasoning("thought", item), opaque("web_search_call")), user("go")],
+    rule: ["opaque 1.1"],
+    repaired: ["user hello", "assistant (thought), [left out: web_search_call]", "user go"],
+    repairs: ["opaque 1"]
+  },
+  {
     kind: "an empty prompt",
     rules: Wire.openaiChat,
     messages: [],
@@ -381,6 +412,22 @@ describe("Wire, case by case", () => {
       { kind: "orphan", messages: [3], detail: "the result b has no call before it" },
       { kind: "synthetic", messages: [1], detail: "the call a was passed by without a result" }
     ])
+  })
+
+  it("keeps the item under its mark, repaired and read by an exporter", () => {
+    const part = opaque("compaction")
+    const prompt = Wire.repair(Prompt.fromMessages([u, assistant(part)]), Wire.all)
+    const message = prompt.content[1]!
+    const sent = message.role === "assistant" ? message.content[0]! : undefined
+    assert.deepStrictEqual(Marks.of(sent!).raw, Marks.of(part).raw)
+    assert.deepStrictEqual(Opaque.itemOf(sent!), Marks.of(part).raw)
+    assert.isUndefined(Opaque.itemOf(Marks.set(text("written by a person"), { raw: { type: "compaction" } })))
+    assert.strictEqual(Opaque.wordsFor({ type: "a\u001b[31m" }), "[left out: an item]")
+    const large = Marks.set(text(""), { raw: { type: "compaction", data: "x ".repeat(4_000) } })
+    const price = Estimator.chars.price(assistant(large))
+    assert.isAbove(price, 1_500)
+    const [, repaired] = Wire.repair(Prompt.fromMessages([u, assistant(large)]), Wire.all).content
+    assert.strictEqual(Estimator.chars.price(repaired!), price)
   })
 
   it("marks what it adds as a machine's", () => {
@@ -552,7 +599,10 @@ const texts = ["", " ", "\n\t", "yes", "Grüße 👩‍👩‍👧 $&", "<system
 const states: ReadonlyArray<Options> = [{}, signature, item, { ...signature, ...item }, { openai: null }]
 const ids = ["a", "b", "c", "call_0", "ls:0", "ls.0", "", "x".repeat(50), Ids.make("a", 2, Wire.all.ids)]
 
-const someText = (r: Random) => text(r.pick(texts), r.pick([{}, {}, { openai: { itemId: "msg" } }]))
+const someText = (r: Random) =>
+  r.chance(0.1)
+    ? opaque(r.pick(["compaction", "no type!"]))
+    : text(r.pick(texts), r.pick([{}, {}, { openai: { itemId: "msg" } }]))
 const someFile = () => Prompt.makePart("file", { mediaType: "image/png", data: "aGk=" })
 
 const someResult = (r: Random, remote: boolean) => {
@@ -748,7 +798,8 @@ describe("Wire, for every prompt", () => {
       for (const message of content) {
         if (message.role === "system" || message === Send.firstUser()) continue
         for (const part of message.content) {
-          const isWord = part.type === "text" && part.text === Send.placeholderText
+          const isWord = part.type === "text" &&
+            (part.text === Send.placeholderText || part.text !== "" && Opaque.itemOf(part) !== undefined)
           if (part.type === "tool-result" || isWord) continue
           // Under another id a call is another object, with the same parameters.
           const own = part.type === "tool-call" ? calls.get(part.params) : undefined
@@ -796,7 +847,8 @@ describe("Wire, for every prompt", () => {
       "provider-executed",
       "approval",
       "empty",
-      "ids"
+      "ids",
+      "opaque"
     ])
     assert.sameMembers([...kinds], [
       "orphan",
@@ -807,7 +859,8 @@ describe("Wire, for every prompt", () => {
       "reasoning",
       "first-user",
       "system-moved",
-      "renamed"
+      "renamed",
+      "opaque"
     ])
   })
 })

@@ -33,10 +33,20 @@ const failure =
 
 const sentences = (text: string): ReadonlyArray<string> => text.split(/(?<=[.!?])\s+|\n+/)
 
+/** The texts in a value, in their order, however deep; those of an object that stands in several places once. */
 const strings = (value: unknown): ReadonlyArray<string> => {
-  if (typeof value === "string") return [value]
-  if (typeof value !== "object" || value === null) return []
-  return Object.values(value).flatMap(strings)
+  const found: Array<string> = []
+  const seen = new Set<object>()
+  const left: Array<unknown> = [value]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (typeof next === "string") found.push(next)
+    if (typeof next !== "object" || next === null || seen.has(next)) continue
+    seen.add(next)
+    const values: ReadonlyArray<unknown> = Object.values(next)
+    for (let at = values.length - 1; at >= 0; at--) left.push(values[at])
+  }
+  return found
 }
 
 const commandOf = (part: Prompt.ToolCallPart): string => {

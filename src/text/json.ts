@@ -188,3 +188,13 @@ export const normalise = (
   // Every leaf is null or of a type that JSON has, and every level an array or an object of such.
   return walk.fault === undefined ? Result.succeed(json as Schema.Json) : Result.fail(walk.fault)
 }
+
+/** The JSON text of a value, to be read and measured; what a value is that has none, in words. */
+export const textOf = (value: unknown): string => {
+  try {
+    return JSON.stringify(value) ?? ""
+  } catch (error) {
+    const normal = normalise(value)
+    return `[no JSON: ${Result.isFailure(normal) ? normal.failure.message : reasonOf(error)}]`
+  }
+}

@@ -1,4 +1,6 @@
 import * as Prompt from "effect/ai/Prompt"
+import * as Opaque from "../wire/opaque.ts"
+import * as Json from "./json.ts"
 
 /** A content block of a tool result, as tools and importers write them. */
 export interface Block {
@@ -8,8 +10,6 @@ export interface Block {
 
 const isBlock = (value: unknown): value is Block =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string"
-
-const toJson = (value: unknown): string => JSON.stringify(value) ?? ""
 
 /** The types of content blocks whose payload is no text, as providers name them. */
 const mediaTypes: ReadonlySet<string> = new Set([
@@ -47,7 +47,7 @@ export const ofResult = (part: Prompt.ToolResultPart): string => {
   if (typeof part.result === "string") return part.result
   const blocks = blocksOf(part.result)
   if (blocks !== undefined) return textOfBlocks(blocks)
-  return toJson(part.result)
+  return Json.textOf(part.result)
 }
 
 /** The text of a message: its text parts, or its results, put together. Calls and reasoning are not text. */
@@ -153,7 +153,7 @@ export const stubMessage = (message: Prompt.Message, k: number): Prompt.Message 
   if (message.role !== "user") return message
   const stub = Prompt.makePart("text", { text: stubbed(ofMessage(message), k) })
   return Prompt.makeMessage("user", {
-    content: [stub, ...message.content.filter((part) => part.type !== "text")],
+    content: [stub, ...message.content.filter((part) => part.type !== "text" || Opaque.itemOf(part) !== undefined)],
     options: message.options
   })
 }
@@ -273,7 +273,7 @@ const overBlocks = (
   const blocks = blocksOf(part.result)
   const result = blocks === undefined
     ? textOfBlocks(
-      change([{ type: "text", text: typeof part.result === "string" ? part.result : toJson(part.result) }])
+      change([{ type: "text", text: typeof part.result === "string" ? part.result : Json.textOf(part.result) }])
     )
     : change(blocks)
   return Prompt.makePart("tool-result", {

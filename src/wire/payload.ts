@@ -1,4 +1,5 @@
 import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../text/json.ts"
 import * as Text from "../text/text.ts"
 
 /** What a request carries: how many images, files and other media, and about how many bytes. */
@@ -14,8 +15,7 @@ export const add = (a: Payload, b: Payload): Payload => ({ media: a.media + b.me
 /** What was measured already; a message never changes. */
 const measured = new WeakMap<Prompt.Message, Payload>()
 
-const bytesOfJson = (value: unknown): number =>
-  Text.bytesOf(typeof value === "string" ? value : JSON.stringify(value) ?? "")
+const bytesOfJson = (value: unknown): number => Text.bytesOf(typeof value === "string" ? value : Json.textOf(value))
 
 /** The bytes of a file as it is sent: base64, or an address. */
 const bytesOfData = (data: unknown): number => {

@@ -80,7 +80,7 @@ const reportFaults = (
   faults: ReadonlyArray<Send.Fault>
 ): void => {
   for (const { detail, rule } of faults) {
-    repairs.push({ kind: rule === "reasoning" ? "reasoning" : "empty", messages: [index], detail })
+    repairs.push({ kind: rule === "text" ? "empty" : rule, messages: [index], detail })
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Marks from "../Marks.ts"
+import * as Opaque from "./opaque.ts"
 
 /** The part of `Wire.Rules` that is about single messages; structural, so that nothing imports upwards. */
 export interface SendRules {
@@ -81,10 +82,10 @@ const isSigned = (part: Prompt.Part | undefined): boolean => part?.type === "rea
 
 /** One thing in a message that may not be sent, and what `fixMessage` does about it; `part` is undefined for the whole. */
 export interface Fault {
-  readonly rule: "text" | "reasoning" | "empty"
+  readonly rule: "text" | "reasoning" | "empty" | "opaque"
   readonly part: number | undefined
   readonly detail: string
-  readonly fix: "drop" | "word" | "output"
+  readonly fix: "drop" | "word" | "output" | "opaque"
 }
 
 const none: ReadonlyArray<Fault> = []
@@ -116,7 +117,9 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
   let previous: Prompt.Part | undefined
   for (let i = 0; i < content.length; i++) {
     const part = content[i]!
-    if (part.type === "text" && refusesText(part.text, rules)) {
+    if (part.type === "text" && refusesText(part.text, rules) && Opaque.itemOf(part) !== undefined) {
+      add("opaque", i, "the item that stands here cannot be held", "opaque")
+    } else if (part.type === "text" && refusesText(part.text, rules)) {
       // The item that a signed reasoning led to cannot go without it.
       const follower = rules.reasoning === "followed" && isSigned(previous) && hasProviderState(part)
       add("text", i, part.text === "" ? "the text is empty" : "the text is blank", follower ? "word" : "drop")
@@ -152,6 +155,11 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
 
 const word = (part: Prompt.Part): Prompt.Part => part.type === "text" ? { ...part, text: placeholderText } : part
 
+const left = (part: Prompt.Part): Prompt.Part => {
+  const item = Opaque.itemOf(part)
+  return part.type === "text" && item !== undefined ? { ...part, text: Opaque.wordsFor(item) } : part
+}
+
 const output = (part: Prompt.Part, rules: SendRules): Prompt.Part => {
   if (part.type !== "tool-result" || part.modelOutput === undefined) return part
   const kept = part.modelOutput.filter((_) => _.type !== "text" || !refusesText(_.text, rules))
@@ -177,7 +185,9 @@ export const fixMessage = (message: Prompt.Message, rules: SendRules): Prompt.Me
     const part = parts[i]!
     const fix = fixes.get(i)
     if (fix === "drop") continue
-    content.push(fix === "word" ? word(part) : fix === "output" ? output(part, rules) : part)
+    content.push(
+      fix === "word" ? word(part) : fix === "opaque" ? left(part) : fix === "output" ? output(part, rules) : part
+    )
   }
   return withContent(message, content)
 }

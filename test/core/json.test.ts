@@ -1,9 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Estimator from "effect-compaction/Estimator"
 import * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Extract from "../../src/text/extract.ts"
 import * as Json from "../../src/text/json.ts"
+import * as Text from "../../src/text/text.ts"
 import { normalMessage } from "../../src/wire/normal.ts"
+import * as Payload from "../../src/wire/payload.ts"
+import { sameMessage } from "../../src/wire/sameMessage.ts"
 import { make, type Random } from "../properties/Random.ts"
 import { answers, result } from "./conversation.ts"
 
@@ -172,6 +177,60 @@ describe("Json.normalise, any value", () => {
       assert.strictEqual(Result.getOrThrow(Json.normalise(normal)), normal)
     }
   })
+})
+
+describe("values that no session holds", () => {
+  const deep = answers(result("a", nested(100_000)))
+  const odd = answers(result("a", { n: 1n }), result("b", circle()))
+
+  it("are measured, read and compared without an overflow", () => {
+    for (const message of [deep, odd]) {
+      assert.isAbove(Estimator.chars.price(message), 0)
+      assert.isFalse(Estimator.chars.isPartial(message))
+      assert.isAbove(Payload.of(message).bytes, 0)
+      assert.isAbove(Text.ofMessage(message).length, 0)
+      assert.isTrue(sameMessage(message, message))
+    }
+    assert.isFalse(sameMessage(deep, answers(result("a", nested(100_000)))))
+    const call = (params: unknown) =>
+      Prompt.makeMessage("assistant", {
+        content: [Prompt.makePart("tool-call", { id: "a", name: "run", params, providerExecuted: false })]
+      })
+    assert.include(
+      Extract.summary([call({ a: ["one", { b: "two" }], c: circle(), d: nested(100_000) })], 400),
+      "one two"
+    )
+  })
+
+  it("a deep value below the bound is measured to its end", () => {
+    const inner = "x".repeat(4_000)
+    let value: unknown = inner
+    for (let level = 0; level < Json.maxDepth; level++) value = [value]
+    assert.isAtLeast(Estimator.chars.price(answers(result("a", value))), 1_000)
+  })
+})
+
+describe("messages that say the same in JSON", () => {
+  const rows: ReadonlyArray<readonly [name: string, a: unknown, b: unknown, same: boolean]> = [
+    ["NaN and null", { a: NaN }, { a: null }, true],
+    ["infinity and NaN", [Infinity], [NaN], true],
+    ["minus zero", -0, 0, true],
+    ["undefined and null", undefined, null, true],
+    ["an undefined field", { a: undefined, b: 1 }, { b: 1 }, true],
+    // oxlint-disable-next-line no-sparse-arrays
+    ["a hole and null", [1, , 2], [1, null, 2], true],
+    // oxlint-disable-next-line no-sparse-arrays
+    ["a hole and a value", [1, , 2], [1, 5, 2], false],
+    ["a date and its text", new Date(0), "1970-01-01T00:00:00.000Z", true],
+    ["zero and null", 0, null, false],
+    ["a null field and none", { a: null }, {}, false]
+  ]
+  for (const [name, a, b, same] of rows) {
+    it(name, () => {
+      assert.strictEqual(sameMessage(answers(result("a", a)), answers(result("a", b))), same)
+      assert.strictEqual(sameMessage(answers(result("a", b)), answers(result("a", a))), same)
+    })
+  }
 })
 
 describe("normalMessage", () => {

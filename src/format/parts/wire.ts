@@ -4,6 +4,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../../Marks.ts"
+import * as Opaque from "../../wire/opaque.ts"
 import type * as Reader from "../Reader.ts"
 import type * as Session from "../Session.ts"
 import * as Findings from "./findings.ts"
@@ -206,11 +207,10 @@ export const holdsRaw = (format: Session.FormatName, raw: Schema.JsonObject): bo
 /** What an item calls itself. */
 export const typeOf = (item: Schema.JsonObject): string => typeof item.type === "string" ? item.type : "no type"
 
-/** The wire's own item behind an opaque part, as long as the part is empty as it was made. */
+/** The wire's own item behind an opaque part, as long as nobody wrote there. */
 export const rawOf = (part: Prompt.Part): Schema.JsonObject | undefined => {
-  if (part.type !== "text" || part.text !== "") return undefined
-  const raw = Marks.of(part).raw
-  return Json.isObject(raw) ? raw : undefined
+  const item = Opaque.itemOf(part)
+  return Json.isObject(item) ? item : undefined
 }
 
 const plainText: ReadonlySet<string> = new Set(["type", "text"])
