@@ -79,7 +79,7 @@ export const inPrices = (self: Sizes, scale: number): Sizes =>
  * **Details**
  *
  * `given` is a budget that the caller names for this request, rounded down; else the window less half of the longest answer
- * (`outputReserve`) and 4,096 tokens; else the fallback. `maxTokens` caps each of them, and so does the
+ * (`outputReserve`) and 4,096 tokens; a small window keeps less free, of the notice too (`Settings.reservesOf`); else the fallback. `maxTokens` caps each of them, and so does the
  * `maximum` that a provider named when it refused a request.
  *
  * @category constructors
@@ -93,11 +93,14 @@ export const resolve = (
 ): Budget => {
   let total = fallback
   let source: Budget["source"] = "fallback"
+  let reserve = settings.noticeReserve
   if (given !== undefined) {
     total = Math.floor(given)
     source = "given"
   } else if (settings.window !== undefined) {
-    total = settings.window - Math.floor(settings.maxOutput * settings.outputReserve) - Settings.windowMargin
+    const { answer, margin, notice } = Settings.reservesOf(settings, settings.window)
+    total = settings.window - answer - margin
+    reserve = notice
     source = "window"
   }
   if (settings.maxTokens !== undefined && settings.maxTokens < total) {
@@ -109,7 +112,7 @@ export const resolve = (
     source = "provider"
   }
   const room = total - overhead
-  const limit = settings.notice && settings.noticeReserve < room ? room - settings.noticeReserve : room
+  const limit = settings.notice && reserve < room ? room - reserve : room
   return {
     total,
     source,

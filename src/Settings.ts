@@ -16,12 +16,60 @@ const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
 /**
- * Kept free in every window for what no estimate sees, the provider's own framing of a request; in tokens.
+ * Kept free in a window for what no estimate sees, the provider's own framing of a request; in tokens. A small window keeps
+ * less free, see {@link reservesOf}.
  *
  * @category constants
  * @since 0.1.0
  */
 export const windowMargin = 4_096
+
+/**
+ * What is kept free in a window, in tokens: `answer` for the answer of the model, `margin` for what no estimate sees, and
+ * `notice` for the compaction notice.
+ *
+ * **Details**
+ *
+ * The answer is `outputReserve` × `maxOutput`, where an answer is no longer than the window, and at most three quarters of
+ * the window. The margin is {@link windowMargin}, but at most half of what the answer leaves. The notice has `noticeReserve`, but at most a quarter of
+ * what both leave. So with the defaults every window has a budget: from 12,288 tokens on all are whole, of 8,000 tokens
+ * 2,000 are left before the notice, and of 1,000 tokens 250.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reserves {
+  readonly answer: number
+  readonly margin: number
+  readonly notice: number
+}
+
+/**
+ * What is kept free in a window of so many tokens.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const reservesOf = (
+  { maxOutput, noticeReserve, outputReserve }: {
+    readonly maxOutput: number
+    readonly noticeReserve: number
+    readonly outputReserve: number
+  },
+  window: number
+): Reserves => {
+  const answer = Math.floor(Math.min(Math.min(maxOutput, window) * outputReserve, 0.75 * window))
+  const margin = Math.min(windowMargin, Math.floor((window - answer) / 2))
+  return { answer, margin, notice: Math.min(noticeReserve, Math.floor((window - answer - margin) / 4)) }
+}
+
+/**
+ * The default of `noticeReserve`, in tokens.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const usualNoticeReserve = 800
 
 const share = (message: string) => Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }, { message }))
 
@@ -136,7 +184,10 @@ export const Settings = Schema.Struct({
   outputReserve: key(share("write the share of maxOutput to keep free as a ratio from 0 to 1, for example 0.5"), 0.5),
   maxTokens: Schema.optionalKey(positive("write a budget of at least 1 token, or leave the key out")),
   notice: key(Schema.Boolean, true),
-  noticeReserve: key(natural("write the reserve for the notice in tokens, 0 or more, for example 800"), 800),
+  noticeReserve: key(
+    natural("write the reserve for the notice in tokens, 0 or more, for example 800"),
+    usualNoticeReserve
+  ),
   compactThreshold: key(
     Schema.Finite.check(
       Schema.isBetween(
@@ -197,16 +248,6 @@ export const Settings = Schema.Struct({
   signedReasoning: key(Schema.Literals(["strip", "keep"]), "strip"),
   summary: Schema.optionalKey(Summary)
 }).check(
-  Schema.makeFilter((settings) => {
-    const { maxOutput, outputReserve, window } = settings
-    const kept = Math.floor(maxOutput * outputReserve) + windowMargin
-    return window === undefined || window > kept ? undefined : {
-      path: ["window"],
-      issue:
-        `write a window above ${kept} tokens: outputReserve × maxOutput (${outputReserve} × ${maxOutput}) and a margin of `
-        + `${windowMargin} come off it; or leave the window out and set maxTokens to name the budget itself`
-    }
-  }),
   Schema.makeFilter((settings) =>
     settings.targetUsage < settings.compactThreshold ? undefined : {
       path: ["targetUsage"],

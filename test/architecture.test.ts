@@ -52,7 +52,8 @@ const isPrivate = (file: string): boolean =>
 
 /** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
 const packages: { readonly [folder: string]: ReadonlyArray<string> } = {
-  cli: ["effect", "@effect/platform-node"]
+  // The entry is a process: its streams, signals and exit code are Node's own.
+  cli: ["effect", "@effect/platform-node", "node:fs", "node:os", "node:process"]
 }
 
 interface Import {
@@ -92,7 +93,9 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
         if (!target.endsWith(".ts") || !sources.has(target.slice(0, -3))) {
           wrong.push(`${file} imports ${specifier}, which is no file of src`)
         } else edges.push({ file: target.slice(0, -3), typeOnly })
-      } else if (!allowed.some((name) => specifier.startsWith(`${name}/`))) {
+      } else if (
+        !allowed.some((name) => specifier === name && name.includes(":") || specifier.startsWith(`${name}/`))
+      ) {
         wrong.push(`${file} imports ${specifier}; only modules of ${allowed.join(" and ")} may be imported here`)
       }
     }

@@ -119,7 +119,6 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   // Between keys.
   [{ targetUsage: 0.92 }, "targetUsage", "write a ratio below compactThreshold (0.92)"],
   [{ targetUsage: 0.5, compactThreshold: 0.4 }, "targetUsage", "write a ratio below compactThreshold (0.4)"],
-  [{ window: 8_192 }, "window", "write a window above 8192 tokens: outputReserve × maxOutput"],
   [{ maxTokens: 800 }, "noticeReserve", "write less than the budget of 800 tokens (window, maxTokens)"],
   [{ ...window, noticeReserve: 200_000 }, "noticeReserve", "or set notice to false"],
   [{ maxTokens: 10_000, budgetTokens: 9_200 }, "budgetTokens", "write less than the budget of 9200 tokens"],

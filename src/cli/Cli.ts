@@ -19,6 +19,7 @@ import * as Failed from "./Failed.ts"
 import * as InspectCommand from "./InspectCommand.ts"
 import * as ReplayCommand from "./ReplayCommand.ts"
 import * as SessionCommand from "./SessionCommand.ts"
+import * as Shown from "./Shown.ts"
 
 const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.Policies<Kinds>) =>
   Command.make("effect-compaction").pipe(
@@ -33,13 +34,25 @@ const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.P
   )
 
 /** A wrong call says what is wrong and nothing else, and leaves standard output to what was asked for. */
-const presenter: CliOutput.Presenter = {
-  present: (event) => {
-    if (event._tag !== "InvalidInvocation") return CliOutput.defaultPresenter.present(event)
-    const errors = event.errors.map(({ message }) => message).join("\n")
-    return Console.error(`${errors}\nSee ${event.commandPath.join(" ")} --help`)
+const presenterOf = (args: ReadonlyArray<string>): CliOutput.Presenter => {
+  // The messages have line breaks of their own; those of an argument are written out.
+  const broken = args.filter((arg) => arg.includes("\n"))
+  const said = ({ message }: CliError.CliError) =>
+    broken.reduce((text, arg) => text.replaceAll(arg, Shown.line(arg)), message)
+  return {
+    present: (event) =>
+      event._tag === "InvalidInvocation"
+        ? Console.error(`${event.errors.map(said).join("\n")}\nSee ${event.commandPath.join(" ")} --help`)
+        : CliOutput.defaultPresenter.present(event)
   }
 }
+
+/** Nothing that a terminal would obey gets past this, from wherever it comes; but for colours and the breaks of lines. */
+const guarded = (console: Console.Console): Console.Console => ({
+  ...console,
+  log: (...values) => console.log(...values.map((value) => Shown.coloured(String(value)))),
+  error: (...values) => console.error(...values.map((value) => Shown.coloured(String(value))))
+})
 
 /**
  * Runs the command line with its arguments. Fails with the exit code, after everything was said. `policies` are those that
@@ -50,7 +63,7 @@ export const run = <Kinds extends ReadonlyArray<RungKind.Any>>(
   options: { readonly version: string; readonly policies: Policy.Policies<Kinds> }
 ): Effect.Effect<void, Failed.Failed, Command.Environment | RungKind.Services<Kinds[number]>> =>
   Command.runWith(commandOf(options.policies), options)(args).pipe(
-    Effect.provideService(CliOutput.Presenter, presenter),
+    Effect.provideService(CliOutput.Presenter, presenterOf(args)),
     Effect.provideService(CliConfig.CliConfig, {
       builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions]
     }),
@@ -58,5 +71,6 @@ export const run = <Kinds extends ReadonlyArray<RungKind.Any>>(
     Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])),
     Effect.catchIf(CliError.isCliError, (error) =>
       // Help that was asked for is no failure.
-      error._tag === "ShowHelp" && error.errors.length === 0 ? Effect.void : new Failed.Failed({ code: Failed.usage }))
+      error._tag === "ShowHelp" && error.errors.length === 0 ? Effect.void : new Failed.Failed({ code: Failed.usage })),
+    Effect.updateService(Console.Console, guarded)
   )

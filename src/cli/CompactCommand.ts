@@ -21,6 +21,7 @@ import * as Failed from "./Failed.ts"
 import * as Replay from "./Replay.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
+import * as Shown from "./Shown.ts"
 
 interface Written {
   readonly value: Schema.JsonObject
@@ -90,12 +91,12 @@ const print = Effect.fnUntraced(function*(
   options: { readonly strict: boolean; readonly json: boolean }
 ) {
   const { infeasible, losses } = compaction
-  for (const { detail, kind } of losses) yield* Console.error(`lost: ${kind}: ${detail}`)
+  for (const { detail, kind } of losses) yield* Failed.say({ message: `lost: ${kind}: ${detail}` })
   if (infeasible !== null) {
     const holders = infeasible.holders.map(({ seq, tokens }) => `entry ${seq} (${tokens} tokens)`).join(", ")
     yield* Console.error(`infeasible: ${infeasible.over} tokens over the budget, held by ${holders}`)
   }
-  yield* Console.log(JSON.stringify(options.json ? compaction : compaction.body))
+  yield* Console.log(Shown.json(options.json ? compaction : compaction.body))
   return options.strict && infeasible !== null ? Failed.infeasible : 0
 })
 
@@ -122,7 +123,7 @@ export const command = Command.make("compact", {
       // The settings asked for the failure: `whenInfeasible` or the clear floor. Nothing is wrong with the input.
       Effect.catchTag(
         ["BudgetInfeasible", "ClearFloorUnsatisfied", "TargetBelowOverhead"],
-        (error) => Effect.as(Console.error(error.message), Failed.infeasible)
+        (error) => Effect.as(Failed.say(error), Failed.infeasible)
       )
     )
   }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(

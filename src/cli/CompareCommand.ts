@@ -7,9 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import * as Format from "../format/Format.ts"
 import type * as Session from "../format/Session.ts"
 import * as Policy from "../Policy.ts"
@@ -23,6 +21,7 @@ import * as Compare from "./Compare.ts"
 import * as CompareText from "./CompareText.ts"
 import * as Failed from "./Failed.ts"
 import * as Judge from "./Judge.ts"
+import * as OutputFile from "./OutputFile.ts"
 import * as Paint from "./Paint.ts"
 import * as PolicyInput from "./PolicyInput.ts"
 import * as Progress from "./Progress.ts"
@@ -30,6 +29,7 @@ import type * as Replay from "./Replay.ts"
 import * as Report from "./report/Report.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
+import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
 const caches = { anthropic: PromptCache.anthropic, openai: PromptCache.openai, none: PromptCache.none }
@@ -74,16 +74,6 @@ const html = Flag.String("html").pipe(
   Flag.optional
 )
 
-/** Fails when the report cannot be written. */
-class ReportFailed extends Schema.TaggedError<ReportFailed>("effect-compaction/cli/ReportFailed")("ReportFailed", {
-  file: Schema.String,
-  reason: Schema.String
-}) {
-  override get message() {
-    return `--html ${this.file}: the report cannot be written: ${this.reason}`
-  }
-}
-
 interface Options {
   readonly format: Option.Option<Session.FormatName>
   readonly json: boolean
@@ -123,18 +113,9 @@ const one = Effect.fnUntraced(function*<E, R>(
     onRequest: (policy, request, of) =>
       progress.update(`${session.file}: ${policy}: request ${Table.number(request)} of ${Table.number(of)}`)
   }).pipe(Effect.catchTag("PolicyError", Effect.die), Effect.ensuring(progress.end))
-  yield* Console.log(json ? JSON.stringify(comparison.report) : CompareText.render(comparison, paint))
+  yield* Console.log(json ? Shown.json(comparison.report) : CompareText.render(comparison, paint))
   return comparison
 })
-
-const writeReport = (
-  file: string,
-  comparisons: ReadonlyArray<Compare.Comparison>,
-  world: Report.World
-): Effect.Effect<void, ReportFailed, FileSystem.FileSystem> =>
-  Effect.flatMap(FileSystem.FileSystem, (files) => files.writeFileString(file, Report.render(comparisons, world))).pipe(
-    Effect.mapError(({ reason }) => new ReportFailed({ file, reason: reason._tag }))
-  )
 
 /** The command, for policies whose ladder is written in these kinds. */
 export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Policies<Kinds>) =>
@@ -195,7 +176,9 @@ export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Po
           )
           code = Failed.worse(code, yield* ended)
         }
-        if (Option.isSome(html)) yield* writeReport(html.value, comparisons, { cache, price, probes, summarizer })
+        if (Option.isSome(html)) {
+          yield* OutputFile.write(html.value, Report.render(comparisons, { cache, price, probes, summarizer }))
+        }
         return code
       }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))
   ).pipe(

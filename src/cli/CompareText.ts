@@ -5,6 +5,7 @@
  */
 import type * as Compare from "./Compare.ts"
 import type * as Paint from "./Paint.ts"
+import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
 const { count, number } = Table
@@ -49,7 +50,7 @@ export const render = ({ report }: Compare.Comparison, paint: Paint.Paint): stri
     ])
   )
   return [
-    `${paint.bold(report.file)}, ${count(report.requests, "request")}`,
+    `${paint.bold(Shown.line(report.file))}, ${count(report.requests, "request")}`,
     "",
     paint.bold(heading),
     ...lines

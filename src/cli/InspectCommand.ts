@@ -12,6 +12,7 @@ import * as Failed from "./Failed.ts"
 import * as Inspection from "./Inspection.ts"
 import * as Paint from "./Paint.ts"
 import * as SessionInput from "./SessionInput.ts"
+import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
 const { number, percent } = Table
@@ -48,7 +49,7 @@ const violationLines = ({ violations }: Inspection.Inspection, paint: Paint.Pain
 const findingLine = (finding: Inspection.Inspection["findings"][number]): string => {
   const place = finding.line === 0 ? "" : `line ${number(finding.line)}: `
   const first = finding.count === 1 ? "" : "first "
-  return `  ${finding.kind} ${number(finding.count)} (${first}${place}${finding.detail})`
+  return Shown.line(`  ${finding.kind} ${number(finding.count)} (${first}${place}${finding.detail})`)
 }
 
 const heading = (lines: ReadonlyArray<string>, paint: Paint.Paint): ReadonlyArray<string> =>
@@ -69,9 +70,9 @@ const render = (inspection: Inspection.Inspection, paint: Paint.Paint): string =
     number(each.tokens)
   ])
   return [
-    paint.bold(inspection.file),
-    `format      ${inspection.format}: ${inspection.why}`,
-    `model       ${inspection.model ?? "unknown"}`,
+    paint.bold(Shown.line(inspection.file)),
+    `format      ${inspection.format}: ${Shown.line(inspection.why)}`,
+    `model       ${Shown.line(inspection.model ?? "unknown")}`,
     `messages    ${number(inspection.messages)}: ${number(roles.system)} system, ${number(roles.user)} user `
     + `(${number(roles.human)} human), ${number(roles.assistant)} assistant, ${number(roles.tool)} tool`,
     `entries     ${number(inspection.entries)}`,
@@ -112,7 +113,7 @@ export const command = Command.make("inspect", {
   Effect.gen(function*() {
     const session = yield* Format.read(file, SessionInput.readOptions(format))
     const inspection = Inspection.make(session, yield* Estimator.Estimator)
-    yield* Console.log(json ? JSON.stringify(inspection) : render(inspection, yield* Paint.detect))
+    yield* Console.log(json ? Shown.json(inspection) : render(inspection, yield* Paint.detect))
     return 0
   }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))).pipe(
     Command.withDescription(

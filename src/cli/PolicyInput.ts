@@ -6,11 +6,13 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Budget from "../Budget.ts"
 import { errorAt } from "../format/parts/jsonLines.ts"
 import * as Policy from "../Policy.ts"
 import type * as RungKind from "../RungKind.ts"
-import type * as Settings from "../Settings.ts"
+import * as Settings from "../Settings.ts"
 import type * as Replay from "./Replay.ts"
 
 const names = Object.keys(Policy.presets).join(", ")
@@ -31,18 +33,34 @@ export class PolicyFailed extends Schema.TaggedError<PolicyFailed>("effect-compa
   "PolicyFailed",
   { problems: Schema.Array(Schema.String) }
 ) {
+  get lines() {
+    return this.problems
+  }
   override get message() {
     return this.problems.join("\n")
   }
 }
 
+/**
+ * A preset for the budget that it is played under: what it keeps of one result is no more than half of that. A person chose
+ * the window, not the numbers of the preset.
+ */
+const fitted = <A extends Settings.Input>(preset: A, given: Settings.Input): A => {
+  const { budgetTokens } = preset
+  const settings: Option.Option<Settings.Settings> = Schema.decodeOption(Settings.Settings)({ ...preset, ...given })
+  if (budgetTokens === undefined || Option.isNone(settings)) return preset
+  const { limit } = Budget.resolve(settings.value)
+  return budgetTokens < limit ? preset : { ...preset, budgetTokens: Math.floor(limit / 2) }
+}
+
 /** What a person wrote: a preset, or what the file of that name holds. */
 const load = Effect.fnUntraced(function*(
-  name: string
+  name: string,
+  given: Settings.Input
 ): Effect.fn.Return<object, PolicyFailed, FileSystem.FileSystem> {
   const preset = Object.entries<Policy.Policy>(Policy.presets).find(([each]) => each === name)
   // As a file would write it: a duration of a preset is a value already.
-  if (preset !== undefined) return { ...Policy.options(preset[1]).settings, ladder: preset[1].ladder }
+  if (preset !== undefined) return fitted({ ...Policy.options(preset[1]).settings, ladder: preset[1].ladder }, given)
   const files = yield* FileSystem.FileSystem
   const text = yield* files.readFileString(name).pipe(
     Effect.mapError((error) => {
@@ -82,7 +100,7 @@ export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<Rung
   PolicyFailed,
   FileSystem.FileSystem
 > {
-  const written = yield* load(name)
+  const written = yield* load(name, settings)
   const policy = yield* policies.decode(Array.isArray(written) ? written : merged(written, settings)).pipe(
     Effect.mapError(({ message }) =>
       new PolicyFailed({ problems: message.split("\n").map((problem) => `${name}: ${problem}`) })

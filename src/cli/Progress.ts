@@ -7,6 +7,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
+import * as Shown from "./Shown.ts"
 
 /** Nothing is shown before this; milliseconds. */
 const patience = 500
@@ -40,7 +41,7 @@ export const make: Effect.Effect<Progress, never, Stdio.Stdio> = Effect.gen(func
         if (now < due) return Effect.void
         due = now + interval
         shown = true
-        return write(`${clear}${text}`)
+        return write(`${clear}${Shown.line(text)}`)
       }),
     end: Effect.suspend(() => {
       if (!shown) return Effect.void

@@ -20,6 +20,7 @@ import * as Replay from "./Replay.ts"
 import * as ReplayText from "./ReplayText.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
+import * as Shown from "./Shown.ts"
 import * as SummarizerInput from "./SummarizerInput.ts"
 import * as Table from "./Table.ts"
 
@@ -49,8 +50,8 @@ const one = Effect.fnUntraced(function*<E, R>(
     })).pipe(Effect.provideService(Summarizer.Summarizer, counted?.service), Effect.ensuring(progress.end))
     const said = counted?.said()
     if (!options.json && replays.length > 0) yield* Console.log("")
-    yield* Console.log(options.json ? JSON.stringify(replay.report) : ReplayText.render(replay, { session, paint }))
-    if (!options.json && said !== undefined) yield* Console.log(said)
+    yield* Console.log(options.json ? Shown.json(replay.report) : ReplayText.render(replay, { session, paint }))
+    if (!options.json && said !== undefined) yield* Console.log(Shown.line(said))
     replays.push(replay)
   }
   if (!options.json && replays.length > 1) yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)

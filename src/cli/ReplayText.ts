@@ -9,6 +9,7 @@ import * as Settings from "../Settings.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 import type * as Paint from "./Paint.ts"
 import type * as Replay from "./Replay.ts"
+import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
 const { count, number, percent } = Table
@@ -23,14 +24,16 @@ const sources: { readonly [S in Budget.Budget["source"]]: string } = {
 
 /** The window, and step by step the budget that follows from it. */
 const budgetLine = (budget: Budget.Budget, settings: Settings.Settings): string => {
-  const { maxOutput, noticeReserve, outputReserve, window } = settings
+  const { maxOutput, outputReserve, window } = settings
   const shown = window === undefined ? [] : [
-    `window ${number(window)} − ${outputReserve} × max-output ${number(maxOutput)} − ${number(Settings.windowMargin)}`
+    `window ${number(window)} − ${outputReserve} × ${
+      maxOutput <= window ? `max-output ${number(maxOutput)}` : number(window)
+    } − ${number(Settings.reservesOf(settings, window).margin)}`
   ]
   const total = `budget ${number(budget.total)} tokens (${sources[budget.source]})`
   const limit = budget.limit === budget.total
     ? []
-    : [`− notice reserve ${number(noticeReserve)} = ${number(budget.limit)}`]
+    : [`− notice reserve ${number(budget.total - budget.limit)} = ${number(budget.limit)}`]
   return [...shown, total, ...limit].join(" → ").replace(" → −", " −")
 }
 
@@ -46,7 +49,7 @@ const floorOf = ({ clearAtLeast }: Settings.Settings): string => {
 }
 
 const protectedLine = ({ exemptTools, protectedRecent, protectedToolResults }: Settings.Settings): string => {
-  const exempt = exemptTools.length === 0 ? "" : `; never truncated: ${exemptTools.join(", ")}`
+  const exempt = exemptTools.length === 0 ? "" : `; never truncated: ${Shown.line(exemptTools.join(", "))}`
   return `protected: the newest ${Math.max(0, protectedToolResults)} tool results, the last ${
     percent(protectedRecent, 1)
   } `
@@ -209,9 +212,9 @@ export const render = (
   const findings = session.findings.length === 0 ? "" : `; ${count(session.findings.length, "finding")} (see inspect)`
   const table = tableOf(replay, paint)
   return [
-    `${paint.bold(report.file)} ${paint.dim(`(${report.format}: ${session.why})`)}`,
+    `${paint.bold(Shown.line(report.file))} ${paint.dim(`(${report.format}: ${Shown.line(session.why)})`)}`,
     `${count(report.messages, "message")}, ${count(report.requests, "request")}${findings}`,
-    ...(report.policy === "default" ? [] : [`policy ${paint.bold(report.policy)}`]),
+    ...(report.policy === "default" ? [] : [`policy ${paint.bold(Shown.line(report.policy))}`]),
     budgetLine(budget, settings),
     triggerLine(budget, settings),
     protectedLine(settings),

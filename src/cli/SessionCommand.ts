@@ -8,7 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Decision from "../Decision.ts"
@@ -20,7 +20,9 @@ import * as SessionLog from "../SessionLog.ts"
 import * as SessionStore from "../SessionStore.ts"
 import * as View from "../View.ts"
 import * as Failed from "./Failed.ts"
+import * as OutputFile from "./OutputFile.ts"
 import * as SessionInput from "./SessionInput.ts"
+import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
 const directory = Argument.String("directory").pipe(
@@ -82,8 +84,8 @@ const summaryOf = ({ counts, path, state, torn, view }: Read) => ({
   compacting: state.isCompacting
 })
 
-const ended = <R>(self: Effect.Effect<number, ReadError | Failed.NotWritten, R>) =>
-  Effect.catch(self, (error) => Effect.as(Console.error(error.message), 1)).pipe(Effect.flatMap(Failed.end))
+const ended = <R>(self: Effect.Effect<number, ReadError | OutputFile.NotWritten, R>) =>
+  Effect.flatMap(Failed.codeOf(self), Failed.end)
 
 const inspect = Command.make(
   "inspect",
@@ -97,8 +99,8 @@ const inspect = Command.make(
       const occupied = Projection.occupied(pressure)
       const kinds = Object.entries(summary.byKind).map(([tag, count]) => [tag, Table.number(count)])
       yield* Console.log(
-        json ? JSON.stringify(summary) : [
-          summary.path,
+        json ? Shown.json(summary) : [
+          Shown.line(summary.path),
           `events      ${summary.events}`,
           ...tornLine(session),
           `entries     ${summary.entries} in ${summary.messages} messages`,
@@ -134,7 +136,7 @@ const verify = Command.make("verify", { directory }, ({ directory }) =>
     const session = yield* read(directory)
     const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
     yield* Console.log([
-      `${session.path}: ${session.state.events} events, every line and sum holds, and every event follows`,
+      `${Shown.line(session.path)}: ${session.state.events} events, every line and sum holds, and every event follows`,
       ...tornLine(session)
     ].join("\n"))
     return session.torn > 0 || unknown > 0 ? 1 : 0
@@ -190,16 +192,8 @@ const exported = Command.make("export", { directory, target }, ({ directory, tar
       (yield* read(directory)).state
     const saved = { version: 1, asked, decisions, maximum, maximumRoute, memory, messages, meter, tail } as const
     const state = yield* Effect.orDie(Schema.encodeEffect(Manager.Saved)({ ...saved, summaries: { pace, ready } }))
-    const text = `${JSON.stringify(state)}\n`
-    if (target === "-") {
-      yield* Console.log(text.trimEnd())
-      return 0
-    }
-    const fs = yield* FileSystem.FileSystem
-    yield* Effect.mapError(
-      fs.writeFileString(target, text, { flag: "wx", mode: 0o600 }),
-      (error) => new Failed.NotWritten({ file: target, reason: error.message })
-    )
+    const text = Shown.json(state)
+    yield* target === "-" ? Console.log(text) : OutputFile.write(target, `${text}\n`, { isNew: true, mode: 0o600 })
     return 0
   }))).pipe(
     Command.withDescription(

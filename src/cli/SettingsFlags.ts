@@ -34,7 +34,7 @@ export const flags = {
     Flag.Int("window"),
     "TOKENS",
     "Context window of the model, in tokens. The budget is the window less output-reserve × max-output and "
-      + `${Settings.windowMargin} tokens. Without it the budget is ${Budget.fallback} tokens`
+      + `${Settings.windowMargin} tokens, a small one less than that. Without it the budget is ${Budget.fallback} tokens`
   ),
   maxOutput: flag(
     Flag.Int("max-output"),
@@ -204,8 +204,11 @@ export class SettingsError extends Schema.TaggedError<SettingsError>("effect-com
   "SettingsError",
   { problems: Schema.Array(Schema.Struct({ flag: Schema.String, key: Schema.String, expected: Schema.String })) }
 ) {
+  get lines() {
+    return this.problems.map(({ expected, flag, key }) => `${flag}: ${key}: ${expected}`)
+  }
   override get message() {
-    return this.problems.map(({ expected, flag, key }) => `${flag}: ${key}: ${expected}`).join("\n")
+    return this.lines.join("\n")
   }
 }
 

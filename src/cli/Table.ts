@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import * as CliOutput from "effect/cli/CliOutput"
+import * as Shown from "./Shown.ts"
 
 /** The heading of a column; numbers end at its right edge. */
 export interface Column {
@@ -16,12 +17,14 @@ const pad = (text: string, width: number, align: Column["align"]): string => {
   return align === "right" ? space + text : text + space
 }
 
-/** Lays out rows under their headings, one line each, heading first. No line ends in spaces. */
+/**
+ * Lays out rows under their headings, one line each, heading first. No line ends in spaces. Cells may be foreign text.
+ */
 export const lines = (
   columns: ReadonlyArray<Column>,
   rows: ReadonlyArray<ReadonlyArray<string>>
 ): ReadonlyArray<string> => {
-  const all = [columns.map(({ title }) => title), ...rows]
+  const all = [columns.map(({ title }) => title), ...rows.map((row) => row.map(Shown.line))]
   const widths = columns.map((_, at) => Math.max(...all.map((row) => CliOutput.displayWidth(row[at] ?? ""))))
   return all.map((row) =>
     columns.map(({ align }, at) => pad(row[at] ?? "", widths[at] ?? 0, align)).join("  ").trimEnd()

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import * as Budget from "../Budget.ts"
-import type * as Settings from "../Settings.ts"
+import * as Settings from "../Settings.ts"
 
 /** What the checks over several keys read of a policy. */
 type Checked = Settings.Settings & { readonly ladder: ReadonlyArray<unknown> }
@@ -13,8 +13,10 @@ type Issue = Schema.FilterIssue | ReadonlyArray<Schema.FilterIssue>
  */
 const checks: ReadonlyArray<(policy: Checked) => Issue | undefined> = [
   ({ notice, noticeReserve, ...settings }) => {
-    const { total } = Budget.resolve({ ...settings, notice, noticeReserve })
-    return !notice || noticeReserve < total ? undefined : {
+    const { limit, total } = Budget.resolve({ ...settings, notice, noticeReserve })
+    // A small window shrinks the usual reserve; one that somebody made larger is meant to be kept.
+    const isKept = noticeReserve < total || (limit < total && noticeReserve <= Settings.usualNoticeReserve)
+    return !notice || isKept ? undefined : {
       path: ["noticeReserve"],
       issue: `write less than the budget of ${total} tokens (window, maxTokens), or set notice to false: a reserve as `
         + "large as the budget is not kept"

@@ -321,8 +321,9 @@ export const make = Effect.fnUntraced(function*<E, R>(
     focus?: string
   ): Summarise.Plan | undefined => {
     // A budget may be well below the window; a request for a summary may fill the window.
-    const window = budget.source === "provider" ? 0 : (settings.window ?? 0) - Settings.windowMargin
-    const room = Math.floor((Math.max(budget.total, window) - budget.overhead) / scale)
+    const { window = 0 } = settings
+    const whole = budget.source === "provider" ? 0 : window - Settings.reservesOf(settings, window).margin
+    const room = Math.floor((Math.max(budget.total, whole) - budget.overhead) / scale)
     const found = Checkpoint.span(view, settings, span)
     if (found === undefined) return undefined
     const { live } = state

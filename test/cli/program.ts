@@ -16,6 +16,7 @@ interface Ended {
 
 interface Options {
   readonly stdin?: string
+  readonly signal?: NodeJS.Signals
   readonly env?: Record<string, string>
 }
 
@@ -24,8 +25,10 @@ export interface Program {
   readonly folder: string
   readonly write: (name: string, text: string) => void
   readonly run: (args: ReadonlyArray<string>, options?: Options) => Promise<Ended>
-  /** Runs it into a pipe of the system, and says its exit code on standard error. */
-  readonly pipe: (args: ReadonlyArray<string>) => Promise<Ended>
+  /** Runs a script of the shell in which `"$@"` is the program with its arguments. */
+  readonly shell: (script: string, args: ReadonlyArray<string>) => Promise<Ended>
+  /** Runs it with standard input left open, and sends it a signal as soon as it has written something. */
+  readonly signal: (name: NodeJS.Signals, args: ReadonlyArray<string>) => Promise<Ended>
   readonly remove: () => void
 }
 
@@ -50,11 +53,14 @@ export const make = async (): Promise<Program> => {
       const child = spawn(command, args, { cwd: folder, env: { ...inherited, ...options.env }, stdio: "pipe" })
       let stdout = ""
       let stderr = ""
-      child.stdout.on("data", (chunk) => stdout += String(chunk))
+      child.stdout.on("data", (chunk) => {
+        if (options.signal !== undefined && stdout === "") child.kill(options.signal)
+        stdout += String(chunk)
+      })
       child.stderr.on("data", (chunk) => stderr += String(chunk))
       child.on("error", reject)
       child.on("close", (code) => resolve({ code, stdout, stderr }))
-      child.stdin.end(options.stdin ?? "")
+      if (options.signal === undefined) child.stdin.end(options.stdin ?? "")
     })
   return {
     folder,
@@ -63,8 +69,8 @@ export const make = async (): Promise<Program> => {
       writeFileSync(join(folder, name), text)
     },
     run: (args, options) => spawned(process.execPath, [bundle, ...args], options),
-    pipe: (args) =>
-      spawned("sh", ["-c", "{ \"$@\"; echo \"exit code $?\" >&2; } | cat", "sh", process.execPath, bundle, ...args]),
+    shell: (script, args) => spawned("sh", ["-c", script, "sh", process.execPath, bundle, ...args]),
+    signal: (signal, args) => spawned(process.execPath, [bundle, ...args], { signal }),
     remove: () => rmSync(folder, { recursive: true, force: true })
   }
 }

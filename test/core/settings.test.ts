@@ -16,7 +16,6 @@ const rejected: ReadonlyArray<readonly [key: string, value: unknown, says: strin
   ["window", "200k", "Expected number"],
   ["window", null, "Expected number"],
   ["window", Number.NaN, "integer"],
-  ["window", 8_192, "write a window above 8192 tokens"],
   ["maxOutput", -1, "longest answer in tokens"],
   ["maxOutput", 0.5, "integer"],
   ["outputReserve", 1.01, "ratio from 0 to 1"],
@@ -78,18 +77,22 @@ describe("Settings", () => {
       assert.include(result.failure.message, "[\"notice\"]")
     }))
 
-  it.effect("what the message of a small window advises is accepted", () =>
+  it.effect("every window has a budget, which grows with it and jumps nowhere", () =>
     Effect.gen(function*() {
-      for (const advised of [{ window: 8_193 }, { maxTokens: 8_192 }]) {
-        assert.strictEqual((yield* decoded(advised))._tag, "Success")
+      for (const outputReserve of [0, 0.5, 1]) {
+        const settings = yield* Settings.decode({ outputReserve })
+        let before = Budget.resolve({ ...settings, window: 1 })
+        for (let window = 2; window <= 20_000; window++) {
+          const budget = Budget.resolve({ ...settings, window })
+          if (budget.limit < before.limit || budget.limit > before.limit + 1 || budget.total > before.total + 1) {
+            assert.fail(`window ${window}: ${JSON.stringify([before, budget])}`)
+          }
+          before = budget
+        }
+        assert.isAtLeast(Budget.resolve({ ...settings, window: 1 }).limit, 1)
+        assert.strictEqual(before.total, 20_000 - Math.floor(8_192 * outputReserve) - 4_096)
+        assert.strictEqual(before.limit, before.total - 800)
       }
-      const result = yield* decoded({ window: 16_384, maxOutput: 16_384, outputReserve: 1 })
-      assert.strictEqual(result._tag, "Failure")
-      if (result._tag === "Success") return
-      assert.include(result.failure.message, "above 20480 tokens")
-      assert.include(result.failure.message, "1 × 16384")
-      assert.strictEqual((yield* decoded({ window: 4_096, maxTokens: 4_096 }))._tag, "Failure")
-      assert.include(result.failure.message, "leave the window out and set maxTokens")
     }))
 
   it.effect("fills in the defaults", () =>
@@ -156,6 +159,21 @@ describe("Budget", () => {
       45_504
     ]],
     ["the whole output", { window: 100_000, outputReserve: 1 }, undefined, [87_712, "window", 86_912, 43_456]],
+    ["a small window", { window: 8_000 }, undefined, [2_000, "window", 1_500, 750]],
+    ["a smaller one", { window: 1_000 }, undefined, [250, "window", 188, 94]],
+    ["a small window and a short answer", { window: 8_000, maxOutput: 1_000 }, undefined, [
+      3_750,
+      "window",
+      2_950,
+      1_475
+    ]],
+    ["an answer as long as the window", { window: 8_000, maxOutput: 8_000, outputReserve: 1 }, undefined, [
+      1_000,
+      "window",
+      750,
+      375
+    ]],
+    ["the smallest with the whole margin", { window: 12_288 }, undefined, [4_096, "window", 3_296, 1_648]],
     ["no output", { window: 100_000, maxOutput: 0 }, undefined, [95_904, "window", 95_104, 47_552]],
     ["a cap", { window: 200_000, maxTokens: 50_000 }, undefined, [50_000, "maxTokens", 49_200, 24_600]],
     ["a cap above the window", { window: 100_000, maxTokens: 99_000 }, undefined, [91_808, "window", 91_008, 45_504]],

@@ -8,6 +8,7 @@
  */
 import type * as Compare from "../Compare.ts"
 import * as CompareText from "../CompareText.ts"
+import * as Shown from "../Shown.ts"
 import * as Table from "../Table.ts"
 import type * as Trace from "../Trace.ts"
 import * as Chart from "./Chart.ts"
@@ -113,10 +114,10 @@ const dataOf = ({ rows }: Played, { changes, entries }: Trace.Trace): string => 
       cost: row.cost,
       costSoFar: sums[at],
       retained: row.retention?.retained ?? null,
-      what: whatOf(row)
+      what: Shown.line(whatOf(row))
     })),
-    entries: entries.map(({ role, seq, tokens, what }) => [seq, role, what, tokens]),
-    changes: changes.map(({ request, seq, state, tokens, why }) => [seq, request, state, tokens, why])
+    entries: entries.map(({ role, seq, tokens, what }) => [seq, role, Shown.line(what), tokens]),
+    changes: changes.map(({ request, seq, state, tokens, why }) => [seq, request, state, tokens, Shown.line(why)])
   })
 }
 
