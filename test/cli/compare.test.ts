@@ -275,7 +275,7 @@ describe("compare", () => {
       name: "a report that cannot be written",
       args: ["--html", "no/such/folder/report.html", "--policy", "none", "short.json"],
       code: 1,
-      says: /^--html no\/such\/folder\/report\.html: the report cannot be written: NotFound\n$/
+      says: /^no\/such\/folder\/report\.html: it could not be written: there is no such directory\n$/
     }
   ]
   for (const { args, code, name, says } of cases) {
