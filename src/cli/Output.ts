@@ -52,7 +52,7 @@ const writerOf = (stream: Standard, refuse: (cause: unknown) => void): Writer =>
       flush: Effect.callback((resume) =>
         void stream.write("", (cause) => {
           // The event of the stream comes later than this.
-          if (cause != null) refuse(cause)
+          if (cause instanceof Error) refuse(cause)
           resume(Effect.void)
         })
       )
