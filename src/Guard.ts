@@ -101,10 +101,10 @@ const saysNothingNew = (pass: Stage.Pass): boolean => {
  * `CompactionSkipped` and counts; with `maxConsecutiveSkips` refusals in a row it fails. An infeasible pass is not judged.
  * Over the budget, `clearFloorWhenOverBudget: "override"` lets a pass through that comes down to it.
  *
- * A pass that was refused is tried again at the next request, and mostly frees as much again and what has come since. With
- * `countSkips: "whenGrown"` the first refusal counts and is published, and then one of a view that stands so far above the
- * aim of the first that it had to free enough, or that occupies more than the budget. The others are taken back in silence:
- * the setting changes no view.
+ * A pass that was refused is tried again at the next request, and mostly frees as much again and what has come since. The
+ * first refusal counts and is published, and then one of a view that stands so far above the aim of the first that it had
+ * to free enough, or that occupies more than the budget. The others are taken back in silence; `countSkips: "every"` counts
+ * them too. The setting changes no view.
  *
  * The parameter has the name and the meaning of the one in Anthropic's context editing.
  *

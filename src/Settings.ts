@@ -159,8 +159,8 @@ export type Summary = typeof Summary.Type
  *   for every tool and by tool name. `shape`: from the head alone, or from both ends. `exemptTools`: never truncated.
  * - `clearAtLeast`: what a pass must free to be worth a cold prompt cache, as a ratio of the budget below 1, else in
  *   tokens; `null` is off. `maxConsecutiveSkips`: how many refusals in a row become an error. `countSkips`: which of them
- *   count and are published: every one, or, once one did, only those of a view that has grown to where a pass to the same
- *   aim must free enough, or that is over the budget. `clearFloorWhenOverBudget`: whether a refusal also stands when the
+ *   count and are published: once one did, only those of a view that has grown to where a pass to the same aim must free
+ *   enough, or that is over the budget (the default), or every one. `clearFloorWhenOverBudget`: whether a refusal also stands when the
  *   view is over the budget.
  * - `whenInfeasible`: what to do when nothing legal fits: send the smallest view, or fail.
  * - `meter`: which count drives the gates; see `TokenMeter`. `sizing`: whether the amount is sized in prices or in the
@@ -219,7 +219,7 @@ export const Settings = Schema.Struct({
     null
   ),
   maxConsecutiveSkips: key(Schema.Int, 3),
-  countSkips: key(Schema.Literals(["every", "whenGrown"]), "every"),
+  countSkips: key(Schema.Literals(["every", "whenGrown"]), "whenGrown"),
   clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
   whenInfeasible: key(Schema.Literals(["send", "fail"]), "send"),
   meter: key(TokenMeter.Mode, "estimate"),

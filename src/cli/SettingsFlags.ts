@@ -111,7 +111,8 @@ export const flags = {
   ),
   countSkips: plain(
     Flag.Literals("count-skips", ["every", "whenGrown"]),
-    "Count every refusal, or only once the view has grown so far that the pass had to free enough "
+    "Count every refusal by clear-at-least, or only one that says something new: the view has grown so far that the pass "
+      + "had to free enough "
       + `(default ${defaults.countSkips})`
   ),
   clearFloorWhenOverBudget: plain(

@@ -21,7 +21,8 @@ export const descriptions: { readonly [K in keyof Settings.Settings | "ladder"]:
     "What a pass must free to be worth a cold prompt cache: below 1 a ratio of the budget, else tokens; null, off",
   maxConsecutiveSkips: "How many refusals by clearAtLeast in a row become an error; below 1 reads as 1",
   countSkips:
-    "Which refusals count: every one, or only once the view has grown so far that the pass had to free enough",
+    "Which refusals count: every one, or only those that say something new, once the view has grown so far that the pass "
+    + "had to free enough",
   clearFloorWhenOverBudget: "Whether clearAtLeast also refuses a pass that brings a view over the budget back under it",
   whenInfeasible: "When nothing legal fits: send the smallest view, or fail the request",
   meter: "Which count drives the gates",

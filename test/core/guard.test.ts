@@ -14,8 +14,7 @@ const required = 5_000
 const settings: Settings.Input = {
   protectedToolResults: 1,
   notice: false,
-  clearAtLeast: required,
-  countSkips: "whenGrown"
+  clearAtLeast: required
 }
 
 /** About 6,600 tokens under a budget of 7,000: above the trigger, and within the budget; a pass aims at 3,500. */
@@ -30,7 +29,7 @@ const remembering = (pass: Stage.Pass, memory: Partial<Stage.PassMemory>): Stage
 
 const refused = { streak: 1, skipped: { limit: 7_000, until } }
 
-describe("clearAtLeast, when only refusals of a view that has grown count", () => {
+describe("clearAtLeast counts refusals that say something new", () => {
   const cases: ReadonlyArray<readonly [name: string, counts: boolean, of: (pass: Stage.Pass) => Stage.Pass]> = [
     ["the first of a streak", true, (pass) => pass],
     ["one that repeats the one before", false, (pass) => remembering(pass, refused)],
@@ -143,6 +142,34 @@ describe("clearAtLeast, when only refusals of a view that has grown count", () =
     }
     return { streaks, failed: null, manager }
   })
+
+  it.effect("a floor that binds within the budget fails nobody's session by default", () =>
+    Effect.gen(function*() {
+      for (const clearAtLeast of [10_000, 20_000, 0.4]) {
+        const manager = yield* ContextManager.make({
+          settings: {
+            maxTokens: 40_000,
+            targetUsage: 0.85,
+            notice: false,
+            clearAtLeast,
+            clearFloorWhenOverBudget: "override"
+          }
+        })
+        yield* manager.append("go")
+        let boundaries = 0
+        let skips = 0
+        for (let at = 0; at < 120; at++) {
+          for (const message of turn(`t${at}`, 3_000)) yield* manager.append(prompt(message))
+          const { events } = yield* manager.request
+          for (const { _tag } of events) {
+            if (_tag === "Compacted") boundaries++
+            if (_tag === "CompactionSkipped") skips++
+          }
+        }
+        assert.isAbove(boundaries, 3, String(clearAtLeast))
+        assert.isAtLeast(skips, 1, String(clearAtLeast))
+      }
+    }))
 
   it.effect("a session waits within its budget, and fails over it as loudly as ever", () =>
     Effect.gen(function*() {

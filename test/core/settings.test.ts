@@ -112,7 +112,7 @@ describe("Settings", () => {
         exemptTools: [],
         clearAtLeast: null,
         maxConsecutiveSkips: 3,
-        countSkips: "every",
+        countSkips: "whenGrown",
         clearFloorWhenOverBudget: "refuse",
         whenInfeasible: "send",
         meter: "estimate",

@@ -327,7 +327,7 @@ export const settings = (random: Random.Random, size = 1_000): Settings.Input =>
       { meter: "calibrated" }
     ]),
     // Of numbers of its own, so that the sessions found once stay what they are.
-    countSkips: Random.make(size).chance(0.3) ? "whenGrown" : undefined
+    countSkips: Random.make(size).chance(0.3) ? "every" : undefined
   }
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
 }
