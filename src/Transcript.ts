@@ -16,7 +16,9 @@ import * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "./Decision.ts"
 import * as Marks from "./Marks.ts"
 import * as Text from "./text/text.ts"
+import * as Blank from "./wire/blank.ts"
 import * as Pairing from "./wire/pairing.ts"
+import * as Traits from "./wire/traits.ts"
 
 /**
  * A call of an assistant entry. `approval` tells that the entry asks for an approval of it.
@@ -206,56 +208,6 @@ const noCalls: ReadonlyArray<Call> = []
 /** @internal */
 export const unaltered: ReadonlyArray<Decision.Alteration> = []
 
-/** The calls that wait for a result in a tool message; what the provider executes itself is answered beside its call. */
-const callsOf = (message: Prompt.AssistantMessage): ReadonlyArray<Call> => {
-  const calls: Array<Prompt.ToolCallPart> = []
-  const requests: Array<string> = []
-  for (const part of message.content) {
-    if (part.type === "tool-call") calls.push(part)
-    else if (part.type === "tool-approval-request") requests.push(part.toolCallId)
-  }
-  if (calls.length === 0) return noCalls
-  const ids = requests.length === 0 ? requests : calls.map(({ id }) => id)
-  const asked = Pairing.asked(ids, requests)
-  return calls.flatMap(({ id, name, providerExecuted }, at) =>
-    providerExecuted ? [] : [{ id, name, approval: asked.includes(at) }]
-  )
-}
-
-/** Whether a part of the message belongs to another message, or to nothing. */
-const hasLoosePart = (message: Prompt.AssistantMessage): boolean => {
-  const ran: Array<string> = []
-  const asked: Array<string> = []
-  for (const part of message.content) {
-    if (part.type === "tool-call" && part.providerExecuted) ran.push(part.id)
-    else if (part.type === "tool-result") {
-      const call = ran.indexOf(part.id)
-      if (call < 0) return true
-      ran.splice(call, 1)
-    } else if (part.type === "tool-approval-request") {
-      const isOwn = message.content.some((call) =>
-        call.type === "tool-call" && !call.providerExecuted && call.id === part.toolCallId
-      )
-      if (!isOwn || asked.includes(part.toolCallId)) return true
-      asked.push(part.toolCallId)
-    }
-  }
-  return ran.length > 0
-}
-
-const isPinned = (message: Prompt.Message): boolean => {
-  if (Marks.key in message.options && Marks.of(message).pinned === true) return true
-  if (message.role === "system") return false
-  for (const part of message.content) if (Marks.key in part.options && Marks.of(part).pinned === true) return true
-  return false
-}
-
-const isHuman = (message: Prompt.UserMessage): boolean => {
-  if (!(Marks.key in message.options)) return true
-  const marks = Marks.of(message)
-  return marks.ephemeral !== true && (marks.source === undefined || !Marks.machineSources.has(marks.source))
-}
-
 const add = (
   self: Writable,
   input: Pick<
@@ -267,7 +219,7 @@ const add = (
   const seq = self.entries.length
   const { message, role } = input
   const price = known === undefined ? self.priceOf(message) : known.price
-  const human = message.role === "user" && isHuman(message)
+  const human = message.role === "user" && Traits.isHuman(message)
   const entry: Entry = {
     seq,
     ordinal: self.conversation,
@@ -285,7 +237,7 @@ const add = (
     supersedes: input.supersedes,
     tool: input.tool,
     human,
-    pinned: isPinned(message)
+    pinned: Traits.isPinned(message)
   }
   self.entries.push(entry)
   self.items.push({ seq, entry, group: entry.group, message, price, state: "kept", alterations: unaltered })
@@ -328,42 +280,6 @@ export const take = (self: Transcript, messages: number): Transcript => {
  */
 export const entriesOf = (message: Prompt.Message): number => message.role === "tool" ? message.content.length : 1
 
-const blank = Prompt.makeMessage("user", { content: [] })
-
-/**
- * One for all of them: a long session must not cost by what nobody sees of it. As a checkpoint that is nowhere placed, it is
- * in no view.
- */
-const blankEntry: Entry = {
-  seq: -1,
-  ordinal: -1,
-  role: "user",
-  kind: "message",
-  message: blank,
-  carrier: blank,
-  part: 0,
-  origin: "library",
-  price: 0,
-  length: 0,
-  calls: noCalls,
-  group: -1,
-  answers: undefined,
-  supersedes: -1,
-  tool: "",
-  human: false,
-  pinned: false
-}
-
-const blankItem: Item = {
-  seq: -1,
-  entry: blankEntry,
-  group: -1,
-  message: blank,
-  price: 0,
-  state: "kept",
-  alterations: unaltered
-}
-
 /**
  * Counts messages that make some entries, none of the system, without holding them: whatever comes later has the seq it
  * would have behind them. For entries that have left the view and that nothing in it belongs to.
@@ -375,12 +291,12 @@ export const skip = (self: Transcript, messages: number, entries: number): void 
   // See `append`.
   const skipping = self as Writable
   for (let at = 0; at < messages; at++) {
-    skipping.messages.push(blank)
+    skipping.messages.push(Blank.message)
     skipping.origins.push("library")
   }
   for (let at = 0; at < entries; at++) {
-    skipping.entries.push(blankEntry)
-    skipping.items.push(blankItem)
+    skipping.entries.push(Blank.entry)
+    skipping.items.push(Blank.item)
   }
   skipping.conversation += entries
   skipping.skipped += entries
@@ -443,14 +359,14 @@ const appendPriced = (
     return
   }
   const seq = self.entries.length
-  const calls = role === "assistant" ? callsOf(message) : noCalls
+  const calls = role === "assistant" ? Traits.callsOf(message) : noCalls
   if (calls.length > 0) {
     Pairing.addCalls(self.pairing, seq, calls.map((call) => call.id))
     for (const part of message.content) {
       if (typeof part !== "string" && part.type === "tool-approval-request") self.approvals.set(part.approvalId, seq)
     }
   }
-  if (role === "assistant") self.isLoose ||= hasLoosePart(message)
+  if (role === "assistant") self.isLoose ||= Traits.hasLoosePart(message)
   add(self, {
     role,
     kind: "message",

@@ -1,5 +1,6 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Marks from "../Marks.ts"
+import * as Traits from "../wire/traits.ts"
 import * as Text from "./text.ts"
 
 /** A section of an extract: its heading, the share of the room it may take, and its lines, newest last. */
@@ -63,11 +64,6 @@ const earlier = (text: string): ReadonlyArray<string> =>
     .filter((line) => line.startsWith("- "))
     .map((line) => line.slice(2))
 
-const isPersons = (message: Prompt.UserMessage): boolean => {
-  const { ephemeral, source } = Marks.of(message)
-  return ephemeral !== true && (source === undefined || !Marks.machineSources.has(source))
-}
-
 const gather = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> => {
   const before: Array<string> = []
   const asked: Array<string> = []
@@ -79,7 +75,7 @@ const gather = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section>
   for (const message of messages) {
     const text = Text.ofMessage(message)
     if (message.role === "user") {
-      if (isPersons(message)) asked.push(oneLine(text, 400))
+      if (Traits.isHuman(message)) asked.push(oneLine(text, 400))
       else if (Marks.of(message).checkpoint !== undefined) before.push(...earlier(text))
     } else if (message.role === "assistant") {
       decided.push(...sentences(text).filter((sentence) => decision.test(sentence)).map((each) => oneLine(each, 240)))

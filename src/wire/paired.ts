@@ -7,6 +7,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Marks from "../Marks.ts"
 import * as Pairing from "./pairing.ts"
+import * as Traits from "./traits.ts"
 
 /** Where a part stands. */
 export interface Place {
@@ -52,12 +53,8 @@ export interface Paired {
   readonly dropped: ReadonlyArray<Dropped>
 }
 
-const isPassing = (message: Prompt.Message): boolean => {
-  if (message.role === "assistant") return true
-  if (message.role !== "user") return false
-  const marks = Marks.of(message)
-  return marks.ephemeral !== true && (marks.source === undefined || !Marks.machineSources.has(marks.source))
-}
+const isPassing = (message: Prompt.Message): boolean =>
+  message.role === "assistant" || message.role === "user" && Traits.isHuman(message)
 
 /** What ends the running of a call: the last message that passes it by, and for calls of the provider the last turn. */
 const ends = (messages: ReadonlyArray<Prompt.Message>): { readonly local: number; readonly remote: number } => {
