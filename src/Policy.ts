@@ -2,8 +2,9 @@
  * A whole policy as plain data: every key of {@link Settings.Settings}, and the ladder as a list of rungs.
  *
  * A policy is what a team keeps in a file and compares with another one. It decodes from JSON with the path of every
- * problem, has a JSON Schema for editors, and becomes the options of a manager in one call. What the ladder may be
- * written in is a catalog of rung kinds; {@link withKinds} takes another one, and everything here follows it.
+ * problem, has a JSON Schema for editors, and becomes the options of a manager in one call. It may extend a preset or
+ * another file, and differ for each route. What it may be written in are kinds; {@link withKinds} takes more of them, and
+ * everything here follows.
  *
  * **Example** (Managing a conversation by a preset)
  *
@@ -29,22 +30,38 @@
  *
  * @since 0.1.0
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import type * as JsonSchema from "effect/JsonSchema"
+import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import type * as Kind from "./Kind.ts"
 import * as Ladder from "./Ladder.ts"
 import * as PolicyChecks from "./policy/checks.ts"
+import * as PolicyJson from "./policy/json.ts"
 import { isPass, type Pass, type PassError, passFrom, passOf } from "./policy/pass.ts"
-import { type Options, prepare, type Prepared } from "./policy/prepare.ts"
-import { contextSimple, progressive } from "./policy/presets.ts"
+import { byRoute, type Options, prepare, type Prepared, resolve, type Resolved } from "./policy/prepare.ts"
+import { presets, progressive } from "./policy/presets.ts"
 import * as Problems from "./policy/problems.ts"
 import { PolicyError } from "./policy/problems.ts"
-import { descriptions } from "./policy/text.ts"
+import * as Source from "./policy/source.ts"
 import * as RungKind from "./RungKind.ts"
 import * as Settings from "./Settings.ts"
 
-export { isPass, type Options, type Pass, type PassError, passFrom, passOf, PolicyError, prepare, type Prepared }
+export {
+  byRoute,
+  isPass,
+  type Options,
+  type Pass,
+  type PassError,
+  passFrom,
+  passOf,
+  PolicyError,
+  prepare,
+  type Prepared,
+  resolve,
+  type Resolved
+}
 
 /**
  * The pass of a manager that is given none. It is made of the stages that anyone composes: put others in their stead, and
@@ -55,26 +72,52 @@ export { isPass, type Options, type Pass, type PassError, passFrom, passOf, Poli
  */
 export const pass: Pass<PassError> = passOf(Ladder.progressive)
 
+/** A policy without its routes. */
+type OneOf<Kinds extends ReadonlyArray<Kind.Any>> =
+  & Settings.Settings
+  & { readonly ladder: ReadonlyArray<Kind.Spec<Kind.Rungs<Kinds>>> }
+
+/** The same as it is written. */
+type OneInputOf<Kinds extends ReadonlyArray<Kind.Any>> =
+  & Settings.Input
+  & { readonly ladder?: ReadonlyArray<Kind.SpecInput<Kind.Rungs<Kinds>>> }
+
 /**
- * A policy whose ladder is written in the kinds of a catalog. The rungs of `ladder` are climbed first to last; with no
- * rung at all nothing is ever compacted.
+ * A policy that is written in certain kinds.
+ *
+ * **Details**
+ *
+ * - `ladder`: the rungs, climbed first to last; with no rung at all nothing is ever compacted.
+ * - `byRoute`: the policies of calls to certain models, by pattern, each in full; see {@link byRoute}.
  *
  * @category models
  * @since 0.1.0
  */
-export type PolicyOf<Kinds extends ReadonlyArray<RungKind.Any>> =
-  & Settings.Settings
-  & { readonly ladder: ReadonlyArray<RungKind.Spec<Kinds>> }
+export type PolicyOf<Kinds extends ReadonlyArray<Kind.Any>> =
+  & OneOf<Kinds>
+  & { readonly byRoute?: { readonly [pattern: string]: OneOf<Kinds> } }
 
 /**
  * A policy as it is written: every key may be left out.
  *
+ * **Details**
+ *
+ * - `$schema`: where an editor finds the JSON Schema.
+ * - `extends`: a preset by name, or a file, from where this one lies. What is written beside it comes before what is there;
+ *   of `summary` key by key. `null` takes out what has no default.
+ * - `byRoute`: policies by pattern, which extend the one that they stand in unless they say otherwise. `default` is for
+ *   what no pattern fits.
+ *
  * @category models
  * @since 0.1.0
  */
-export type InputOf<Kinds extends ReadonlyArray<RungKind.Any>> =
-  & Settings.Input
-  & { readonly ladder?: ReadonlyArray<RungKind.SpecInput<Kinds>> }
+export type InputOf<Kinds extends ReadonlyArray<Kind.Any>> = OneInputOf<Kinds> & {
+  readonly $schema?: string
+  readonly extends?: string
+  readonly byRoute?: {
+    readonly [pattern: string]: OneInputOf<Kinds> & { readonly $schema?: string; readonly extends?: string }
+  }
+}
 
 /**
  * What a policy that was written as data is in code: its settings and its ladder.
@@ -91,7 +134,7 @@ export interface Written<out E = never, out R = never> extends Options<E, R> {
 type BuiltIn = typeof RungKind.builtIn.kinds
 
 /**
- * A policy whose ladder is written in the kinds of this library.
+ * A policy that is written in the kinds of this library.
  *
  * @category models
  * @since 0.1.0
@@ -107,83 +150,80 @@ export type Policy = PolicyOf<BuiltIn>
 export type Input = InputOf<BuiltIn>
 
 /**
- * The policies over one catalog of rung kinds, and what they become.
+ * The policies that are written in certain kinds, and what they become.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Policies<Kinds extends ReadonlyArray<RungKind.Any>> {
-  readonly Schema: Schema.Codec<PolicyOf<Kinds>, InputOf<Kinds>>
-  /** Decodes what was read from JSON. Fails with every problem at once; a key that does not exist is one. */
+export interface Policies<Kinds extends ReadonlyArray<Kind.Any>> {
+  /** The kinds that are not those of this library alone. */
+  readonly kinds: Kinds
+  /** Of a policy in full: what it extends is none of its keys. */
+  readonly Schema: Schema.Codec<PolicyOf<Kinds>, Omit<InputOf<Kinds>, "$schema" | "extends">>
+  /**
+   * Decodes what was read from JSON. Fails with every problem at once; a key that does not exist is one. It may extend
+   * presets; what lies in files is read by `load`.
+   */
   readonly decode: (input: unknown) => Effect.Effect<PolicyOf<Kinds>, PolicyError>
-  /** The policy in code. The errors and services of its ladder are those of all kinds of the catalog. */
-  readonly options: (
-    policy: PolicyOf<Kinds>
-  ) => Written<RungKind.Error<Kinds[number]>, RungKind.Services<Kinds[number]>>
+  /** Reads a policy from a file, or a preset by its name, with other settings over it. */
+  readonly load: (
+    file: string,
+    over?: Settings.Input
+  ) => Effect.Effect<PolicyOf<Kinds>, PolicyError, FileSystem.FileSystem | Path.Path>
+  /** The policy in code. Its errors and services are those of all kinds that it may be written in. */
+  readonly options: (policy: PolicyOf<Kinds>) => Written<Kind.Error<Kinds[number]>, Kind.Services<Kinds[number]>>
   /** The JSON Schema (draft 2020-12) of a policy as it is written. Checks over several keys are not in it. */
-  readonly jsonSchema: JsonSchema.JsonSchema
+  readonly jsonSchema: () => JsonSchema.JsonSchema
 }
 
-const isKey = (key: string): key is keyof typeof descriptions => Object.hasOwn(descriptions, key)
-
-/** Adds to a JSON Schema what editors show beside a key: what it means, and its default. */
-const annotate = (
-  document: JsonSchema.Document<"draft-2020-12">,
-  defaults: Policy
-): JsonSchema.JsonSchema => {
-  const { properties, ...rest } = document.schema
-  return {
-    $schema: "https://json-schema.org/draft/2020-12/schema",
-    title: "A policy of effect-compaction",
-    ...rest,
-    properties: Object.fromEntries(
-      Object.entries(properties ?? {}).map(([key, value]) => [key, {
-        ...(isKey(key) ? { description: descriptions[key], ...value, default: defaults[key] } : value)
-      }])
-    ),
-    ...(Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions })
-  }
-}
-
-/** Settings as they are written, which is what a manager takes: a duration is the one value that is decoded. */
-const written = ({ summary, ...settings }: Settings.Settings): Settings.Input =>
-  summary === undefined
-    ? settings
-    : { ...settings, summary: { ...summary, timeout: Duration.toMillis(summary.timeout) } }
-
-/** Everything but the types: the kinds of a catalog are values, so what decodes is known only from the catalog. */
-const make = (kinds: ReadonlyArray<RungKind.Any>) => {
-  const catalog = RungKind.catalog(...kinds)
+/** Everything but the types: kinds are values, so what decodes is known only from them. */
+const make = (kinds: ReadonlyArray<Kind.Any>) => {
+  const catalog = RungKind.catalog(...kinds.filter((kind): kind is RungKind.Any => kind.role === "rung"))
   const ladder = Schema.withDecodingDefaultKey<typeof catalog.schema>(Effect.succeed(progressive))(catalog.schema)
-  const schema = Settings.Settings
+  const one = Settings.Settings
     .mapFields((fields) => ({ ...fields, ladder }), { unsafePreserveChecks: true })
     .check(PolicyChecks.all)
-  const byTag = new Map(catalog.kinds.map((kind) => [kind.tag, kind]))
-  const names = (input: unknown): Problems.Names => ({
-    tags: Array.from(byTag.keys()),
-    keysAt: (path) => {
-      if (path.length === 0) return Object.keys(schema.fields)
-      const tag = path.length === 2 && path[0] === "ladder"
-        ? Problems.valueAt(input, [...path, "_tag"])
-        : undefined
-      return Object.keys(byTag.get(String(tag))?.schema.fields ?? {}).filter((key) => key !== "_tag")
-    }
+  const schema = one.mapFields(
+    (fields) => ({ ...fields, byRoute: Schema.optionalKey(Schema.Record(Schema.String, one)) }),
+    { unsafePreserveChecks: true }
+  )
+  const names = (input: unknown) => PolicyJson.names(kinds, Object.keys(schema.fields), input)
+  const decodeFull = (input: unknown) => Problems.decode(schema, input, names(input))
+  const written = PolicyJson.writtenPresets(presets)
+  const inCode = ({ ladder: specs, ...settings }: typeof one.Type): Written<unknown, unknown> => ({
+    settings: PolicyJson.written(settings),
+    ladder: catalog.build(specs)
   })
   return {
+    kinds,
     Schema: schema,
-    decode: (input: unknown) => Problems.decode(schema, input, names(input)),
-    options: ({ ladder: specs, ...settings }: typeof schema.Type): Written<unknown, unknown> => ({
-      settings: written(settings),
-      ladder: catalog.build(specs)
-    }),
-    get jsonSchema() {
-      return annotate(Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }), contextSimple)
-    }
+    decode: (input: unknown) => Effect.flatMap(Source.expand(input, written), decodeFull),
+    load: (file: string, over: Settings.Input = {}) => {
+      const full = Object.hasOwn(written, file)
+        ? Source.expand({ extends: file }, written)
+        : Source.read(file, written, decodeFull)
+      return full.pipe(
+        Effect.map((input) => Source.over(input, over)),
+        Effect.flatMap(decodeFull),
+        Source.inFile(file)
+      )
+    },
+    options: ({ byRoute: routes, ...policy }: typeof schema.Type): Written<unknown, unknown> =>
+      routes === undefined ? inCode(policy) : {
+        ...inCode(policy),
+        byRoute: Object.fromEntries(Object.entries(routes).map(([pattern, each]) => [pattern, inCode(each)]))
+      },
+    jsonSchema: () =>
+      PolicyJson.schemaOf(
+        one,
+        { ...Settings.defaults, ladder: progressive },
+        kinds.length === RungKind.builtIn.kinds.length
+      )
   }
 }
 
 /**
- * The policies whose ladder may also be written in these kinds, beside those of this library.
+ * The policies that may also be written in these kinds, beside those of this library.
  *
  * **Example** (Reading a policy with a rung of one's own)
  *
@@ -219,10 +259,10 @@ const make = (kinds: ReadonlyArray<RungKind.Any>) => {
  * @category constructors
  * @since 0.1.0
  */
-export const withKinds = <const Kinds extends ReadonlyArray<RungKind.Any>>(
+export const withKinds = <const Kinds extends ReadonlyArray<Kind.Any>>(
   ...kinds: Kinds
 ): Policies<[...BuiltIn, ...Kinds]> =>
-  // The types say of each kind what `RungKind.make` inferred of it; at run time they are all one.
+  // The types say of each kind what its constructor inferred of it; at run time they are all one.
   make([...RungKind.builtIn.kinds, ...kinds]) as unknown as Policies<[...BuiltIn, ...Kinds]>
 
 export {
@@ -264,6 +304,18 @@ export {
 export const decode: (input: unknown) => Effect.Effect<Policy, PolicyError> = builtIn.decode
 
 /**
+ * Reads a policy from a file, or a preset by its name, with other settings over it. What the file extends, and the text of
+ * `summary.directive`, are found from where it lies. Fails with the file and the path of every problem.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const load: (
+  file: string,
+  over?: Settings.Input
+) => Effect.Effect<Policy, PolicyError, FileSystem.FileSystem | Path.Path> = builtIn.load
+
+/**
  * The options of a manager, to be given to `ContextManager.make` or `ContextManager.Service`.
  *
  * @category converting
@@ -277,4 +329,4 @@ export const options = builtIn.options
  * @category converting
  * @since 0.1.0
  */
-export const jsonSchema = (): JsonSchema.JsonSchema => builtIn.jsonSchema
+export const jsonSchema: () => JsonSchema.JsonSchema = builtIn.jsonSchema

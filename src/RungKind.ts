@@ -28,30 +28,30 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import * as Kind from "./Kind.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Rung from "./Rung.ts"
 
 /**
+ * A kind of rung.
+ *
  * @category models
  * @since 0.1.0
  */
-export interface RungKind<Tag extends string, F extends Schema.Struct.Fields, out E = never, out R = never> {
-  readonly tag: Tag
-  /** The options, with the tag beside them: one element of the ladder of a policy. */
-  readonly schema: Schema.TaggedStruct<Tag, F>
-  readonly build: (options: Schema.Struct<F>["Type"]) => Rung.Rung<E, R>
-}
+export type RungKind<Tag extends string, F extends Schema.Struct.Fields, E = never, R = never> = Kind.Kind<
+  "rung",
+  Tag,
+  F,
+  Rung.Rung<E, R>
+>
 
 /**
  * @category utility types
  * @since 0.1.0
  */
-export interface Any {
-  readonly tag: string
-  readonly schema: Schema.Codec<{ readonly _tag: string }, { readonly _tag: string }> & {
-    readonly fields: Schema.Struct.Fields
-  }
-  // A method, so that a kind with options of its own is one: what it builds from was decoded by its own Schema.
+export interface Any extends Kind.Any {
+  readonly role: "rung"
+  // A method, as there.
   build(options: unknown): Rung.Rung<unknown, unknown>
 }
 
@@ -61,7 +61,7 @@ export interface Any {
  * @category utility types
  * @since 0.1.0
  */
-export type Spec<Kinds extends ReadonlyArray<Any>> = Kinds[number]["schema"]["Type"]
+export type Spec<Kinds extends ReadonlyArray<Any>> = Kind.Spec<Kinds[number]>
 
 /**
  * A rung as it is written: options that have a default may be left out.
@@ -69,19 +69,7 @@ export type Spec<Kinds extends ReadonlyArray<Any>> = Kinds[number]["schema"]["Ty
  * @category utility types
  * @since 0.1.0
  */
-export type SpecInput<Kinds extends ReadonlyArray<Any>> = Kinds[number]["schema"]["Encoded"]
-
-/**
- * @category utility types
- * @since 0.1.0
- */
-export type Error<K> = K extends RungKind<infer _Tag, infer _F, infer E, infer _R> ? E : never
-
-/**
- * @category utility types
- * @since 0.1.0
- */
-export type Services<K> = K extends RungKind<infer _Tag, infer _F, infer _E, infer R> ? R : never
+export type SpecInput<Kinds extends ReadonlyArray<Any>> = Kind.SpecInput<Kinds[number]>
 
 /**
  * Makes a kind. The checks of the options, those over several keys too, are kept.
@@ -89,17 +77,13 @@ export type Services<K> = K extends RungKind<infer _Tag, infer _F, infer _E, inf
  * @category constructors
  * @since 0.1.0
  */
-export const make = <const Tag extends string, F extends Schema.Struct.Fields, E, R>(
+export const make: <const Tag extends string, F extends Schema.Struct.Fields, E, R>(
   tag: Tag,
   kind: {
     readonly options: Schema.Struct<F> & { readonly DecodingServices: never; readonly EncodingServices: never }
     readonly build: (options: Schema.Struct<F>["Type"]) => Rung.Rung<E, R>
   }
-): RungKind<Tag, F, E, R> => ({
-  tag,
-  schema: kind.options.mapFields((fields: F) => ({ _tag: Schema.tag(tag), ...fields }), { unsafePreserveChecks: true }),
-  build: kind.build
-})
+) => RungKind<Tag, F, E, R> = Kind.make("rung")
 
 /**
  * The closed set of kinds that a ladder may be written in.
@@ -113,7 +97,7 @@ export interface Catalog<Kinds extends ReadonlyArray<Any>> {
   readonly schema: Schema.Codec<ReadonlyArray<Spec<Kinds>>, ReadonlyArray<SpecInput<Kinds>>>
   readonly build: (
     specs: ReadonlyArray<Spec<Kinds>>
-  ) => Ladder.Ladder<Error<Kinds[number]>, Services<Kinds[number]>>
+  ) => Ladder.Ladder<Kind.Error<Kinds[number]>, Kind.Services<Kinds[number]>>
 }
 
 /**

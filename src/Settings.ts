@@ -264,6 +264,14 @@ export const Settings = Schema.Struct({
 export type Settings = typeof Settings.Type
 
 /**
+ * The settings of a policy that says nothing.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const defaults: Settings = Schema.decodeSync(Settings)({})
+
+/**
  * The settings as they are written: every key may be left out.
  *
  * @category models

@@ -16,6 +16,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
     files: [
       "Stage",
       "Rung",
+      "Kind",
       "RungKind",
       "Ladder",
       "Gate",

@@ -26,7 +26,7 @@ const wrong: ReadonlyArray<readonly [name: string, options: unknown, message: st
   ["a list as ladder", { ladder: [] }, "ladder: write what Ladder.make(…) gave (found [])"],
   [
     "a ladder and a pass",
-    { ladder: Ladder.progressive, pass: Policy.pass },
+    { ladder: Ladder.make(Rung.remove({ relax: 1 })), pass: Policy.pass },
     "ladder: take it out, or put it into the pass: a whole pass is run alone, without the ladder beside it (found function)"
   ],
   [

@@ -11,8 +11,8 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import type * as Kind from "../Kind.ts"
 import type * as Policy from "../Policy.ts"
-import type * as RungKind from "../RungKind.ts"
 import * as CompactCommand from "./CompactCommand.ts"
 import * as CompareCommand from "./CompareCommand.ts"
 import * as Failed from "./Failed.ts"
@@ -21,7 +21,7 @@ import * as ReplayCommand from "./ReplayCommand.ts"
 import * as SessionCommand from "./SessionCommand.ts"
 import * as Shown from "./Shown.ts"
 
-const commandOf = <Kinds extends ReadonlyArray<RungKind.Any>>(policies: Policy.Policies<Kinds>) =>
+const commandOf = <Kinds extends ReadonlyArray<Kind.Any>>(policies: Policy.Policies<Kinds>) =>
   Command.make("effect-compaction").pipe(
     Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
     Command.withSubcommands([
@@ -58,10 +58,10 @@ const guarded = (console: Console.Console): Console.Console => ({
  * Runs the command line with its arguments. Fails with the exit code, after everything was said. `policies` are those that
  * `--policy` may name; their rungs may need services.
  */
-export const run = <Kinds extends ReadonlyArray<RungKind.Any>>(
+export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
   args: ReadonlyArray<string>,
   options: { readonly version: string; readonly policies: Policy.Policies<Kinds> }
-): Effect.Effect<void, Failed.Failed, Command.Environment | RungKind.Services<Kinds[number]>> =>
+): Effect.Effect<void, Failed.Failed, Command.Environment | Kind.Services<Kinds[number]>> =>
   Command.runWith(commandOf(options.policies), options)(args).pipe(
     Effect.provideService(CliOutput.Presenter, presenterOf(args)),
     Effect.provideService(CliConfig.CliConfig, {

@@ -5,13 +5,13 @@
  */
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Budget from "../Budget.ts"
-import { errorAt } from "../format/parts/jsonLines.ts"
+import type * as Kind from "../Kind.ts"
 import * as Policy from "../Policy.ts"
-import type * as RungKind from "../RungKind.ts"
 import * as Settings from "../Settings.ts"
 import type * as Replay from "./Replay.ts"
 
@@ -42,69 +42,32 @@ export class PolicyFailed extends Schema.TaggedError<PolicyFailed>("effect-compa
 }
 
 /**
- * A preset for the budget that it is played under: what it keeps of one result is no more than half of that. A person chose
- * the window, not the numbers of the preset.
+ * Settings to put over a preset, for the budget that it is played under: what it keeps of one result is no more than half of
+ * that. A person chose the window, not the numbers of the preset.
  */
-const fitted = <A extends Settings.Input>(preset: A, given: Settings.Input): A => {
-  const { budgetTokens } = preset
-  const settings: Option.Option<Settings.Settings> = Schema.decodeOption(Settings.Settings)({ ...preset, ...given })
-  if (budgetTokens === undefined || Option.isNone(settings)) return preset
+const fitted = (name: string, given: Settings.Input): Settings.Input => {
+  const preset = Object.entries<Policy.Policy>(Policy.presets).find(([each]) => each === name)?.[1]
+  if (preset?.budgetTokens === undefined) return given
+  const written = { ...Policy.options(preset).settings, ...given }
+  const settings: Option.Option<Settings.Settings> = Schema.decodeOption(Settings.Settings)(written)
+  if (Option.isNone(settings) || given.budgetTokens !== undefined) return given
   const { limit } = Budget.resolve(settings.value)
-  return budgetTokens < limit ? preset : { ...preset, budgetTokens: Math.floor(limit / 2) }
+  return preset.budgetTokens < limit ? given : { ...given, budgetTokens: Math.floor(limit / 2) }
 }
 
-/** What a person wrote: a preset, or what the file of that name holds. */
-const load = Effect.fnUntraced(function*(
-  name: string,
-  given: Settings.Input
-): Effect.fn.Return<object, PolicyFailed, FileSystem.FileSystem> {
-  const preset = Object.entries<Policy.Policy>(Policy.presets).find(([each]) => each === name)
-  // As a file would write it: a duration of a preset is a value already.
-  if (preset !== undefined) return fitted({ ...Policy.options(preset[1]).settings, ladder: preset[1].ladder }, given)
-  const files = yield* FileSystem.FileSystem
-  const text = yield* files.readFileString(name).pipe(
-    Effect.mapError((error) => {
-      const reason = error.reason._tag === "NotFound" ? "there is no such file either" : "the file cannot be read"
-      return new PolicyFailed({ problems: [`--policy ${name}: write one of ${names}, or a JSON file: ${reason}`] })
-    })
-  )
-  const value: unknown = yield* Effect.try({
-    try: (): unknown => JSON.parse(text),
-    catch: () => {
-      const line = text.slice(0, errorAt(text)).split("\n").length
-      return new PolicyFailed({ problems: [`${name}:${line}: expected the JSON of a policy`] })
-    }
-  })
-  // A value of another type has no keys to come before; its decoder says what it should be.
-  return Object(value) === value ? value as object : yield* new PolicyFailed({
-    problems: [`${name}:1: expected an object in braces, { … }`]
-  })
-})
-
-/** A policy with settings in place of its own; of its summary, key by key. */
-const merged = (written: { readonly summary?: unknown }, settings: Settings.Input): object => ({
-  ...written,
-  ...settings,
-  ...(settings.summary === undefined
-    ? undefined
-    : { summary: { ...(typeof written.summary === "object" ? written.summary : undefined), ...settings.summary } })
-})
-
 /** Reads a policy, with the settings given beside it in place of its own. */
-export const read = Effect.fnUntraced(function*<Kinds extends ReadonlyArray<RungKind.Any>>(
+export const read = <Kinds extends ReadonlyArray<Kind.Any>>(
   name: string,
   settings: Settings.Input,
   policies: Policy.Policies<Kinds>
-): Effect.fn.Return<
-  Replay.Named<RungKind.Error<Kinds[number]>, RungKind.Services<Kinds[number]>>,
+): Effect.Effect<
+  Replay.Named<Kind.Error<Kinds[number]>, Kind.Services<Kinds[number]>>,
   PolicyFailed,
-  FileSystem.FileSystem
-> {
-  const written = yield* load(name, settings)
-  const policy = yield* policies.decode(Array.isArray(written) ? written : merged(written, settings)).pipe(
-    Effect.mapError(({ message }) =>
-      new PolicyFailed({ problems: message.split("\n").map((problem) => `${name}: ${problem}`) })
-    )
+  FileSystem.FileSystem | Path.Path
+> =>
+  policies.load(name, fitted(name, settings)).pipe(
+    Effect.mapBoth({
+      onFailure: ({ message }) => new PolicyFailed({ problems: message.split("\n") }),
+      onSuccess: (policy) => ({ name, ...policies.options(policy) })
+    })
   )
-  return { name, ...policies.options(policy) }
-})

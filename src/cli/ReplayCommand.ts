@@ -9,8 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Format from "../format/Format.ts"
 import type * as Session from "../format/Session.ts"
+import type * as Kind from "../Kind.ts"
 import type * as Policy from "../Policy.ts"
-import type * as RungKind from "../RungKind.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Failed from "./Failed.ts"
 import * as Paint from "./Paint.ts"
@@ -59,7 +59,7 @@ const one = Effect.fnUntraced(function*<E, R>(
 })
 
 /** The command, for policies whose ladder is written in these kinds. */
-export const make = <Kinds extends ReadonlyArray<RungKind.Any>>(known: Policy.Policies<Kinds>) =>
+export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Policy.Policies<Kinds>) =>
   Command.make("replay", {
     files: SessionInput.files,
     format: SessionInput.format,

@@ -12,7 +12,7 @@ import * as Budget from "../Budget.ts"
 import * as Settings from "../Settings.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 
-const defaults = Schema.decodeSync(Settings.Settings)({})
+const { defaults } = Settings
 
 const flag = <A>(self: Flag.Flag<A>, metavar: string, description: string): Flag.Flag<Option.Option<A>> =>
   self.pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)

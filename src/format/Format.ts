@@ -21,6 +21,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
+import { errorAt } from "../text/syntax.ts"
 import * as Amplifier from "./Amplifier.ts"
 import * as AmplifierEvents from "./AmplifierEvents.ts"
 import * as AnthropicMessages from "./AnthropicMessages.ts"
@@ -329,7 +330,7 @@ const isRecord = (text: string): boolean =>
 const parseDocument = (text: string, file: string, held: ReadonlyArray<Line>): Json.Read<Schema.Json> => {
   const value = Message.parse(text)
   if (value !== undefined) return Result.succeed(value)
-  const at = JsonLines.errorAt(text)
+  const at = errorAt(text)
   const before = text.slice(0, at).split("\n")
   // Blank lines were left out of the text, so its lines are counted in those that were kept.
   const place = { file, line: held[before.length - 1]?.line ?? 0, field: "" }

@@ -20,6 +20,8 @@ const TypeId = "~effect-compaction/Policy/Pass"
  */
 export interface Pass<out E = never, out R = never> extends Stage.Stage<E, R> {
   readonly [TypeId]: typeof TypeId
+  /** The ladder that the pass was made around, where it was made around one. */
+  readonly ladder?: Ladder.Ladder<unknown, unknown>
 }
 
 /**
@@ -79,6 +81,9 @@ export type PassError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | 
  * @since 0.1.0
  */
 export const passOf = <E, R>(ladder: Ladder.Ladder<E, R>): Pass<E | PassError, R> =>
+  Object.assign(around(ladder), { ladder })
+
+const around = <E, R>(ladder: Ladder.Ladder<E, R>): Pass<E | PassError, R> =>
   // The end of every ladder, what makes a view fit that no rung made fit, would still compact.
   ladder.rungs.length === 0 ? passFrom((pass) => Effect.succeed(pass)) : passFrom(
     Gate.overhead,

@@ -8,6 +8,7 @@ import type * as Summarizer from "../Summarizer.ts"
 import * as Wire from "../Wire.ts"
 import * as Pass from "./pass.ts"
 import * as Problems from "./problems.ts"
+import * as Route from "./route.ts"
 
 /**
  * What makes a policy in code.
@@ -20,6 +21,7 @@ import * as Problems from "./problems.ts"
  * - `pass`: a whole pass in place of the standard one, without a ladder beside it; see {@link passFrom}.
  * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
  * - `summaryRetry`: when a summary that could not be written is tried again, within its timeout; not at all by default.
+ * - `byRoute`: the policies of calls to certain models, each whole by itself; see {@link byRoute}.
  *
  * `E` and `R` are the errors and services of the rungs, or of the whole pass; `P` are the errors of the pass around a
  * ladder, and a whole pass has none beside its own.
@@ -33,19 +35,119 @@ export interface Options<out E = never, out R = never, out P = Pass.PassError> {
   readonly pass?: Pass.Pass<P, R>
   readonly wire?: Wire.Rules
   readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
+  readonly byRoute?: { readonly [pattern: string]: Options<E, R, P> }
+}
+
+type Given<O, Key extends keyof Options> = O extends { readonly [K in Key]?: infer Value } ? Value : never
+
+/**
+ * The errors of the rungs, or of the whole pass, of a policy in code, those of its routes included.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Failures<O> =
+  | (Given<O, "ladder"> extends infer L ? L extends Ladder.Ladder<infer E, infer _R> ? E : never : never)
+  | Ends<Given<O, "pass">>
+
+/** The errors of a pass: where none is written those of the standard one. */
+type Ends<P> = unknown extends P ? Pass.PassError
+  : P extends Pass.Pass<infer E, infer _R> ? E
+  : P extends undefined ? Pass.PassError
+  : never
+
+/**
+ * What the rungs, or the whole pass, of a policy in code need.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Needs<O> =
+  | (Given<O, "ladder"> extends infer L ? L extends Ladder.Ladder<infer _E, infer R> ? R : never : never)
+  | (Given<O, "pass"> extends infer P ? P extends Pass.Pass<infer _E, infer R> ? R : never : never)
+
+/** Any policy in code. */
+export type AnyOptions = Options<unknown, unknown, unknown>
+
+/** No key that a policy has not: a type that is inferred as a whole would let it through. */
+type Exactly<O> = { readonly [K in Exclude<keyof O, keyof Options>]: never }
+
+/**
+ * A policy for each route, the provider and the model of a call. In a pattern `*` stands for any text. Of the patterns that
+ * fit a route the most exact one counts, the one that says most of its letters; `default` counts for what none fits.
+ *
+ * **Example** (A smaller budget for a smaller model)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Policy from "effect-compaction/Policy"
+ *
+ * const policy = Policy.byRoute({
+ *   "anthropic/claude-haiku-*": { settings: { maxTokens: 60_000 } },
+ *   "anthropic/*": { settings: { maxTokens: 120_000 } },
+ *   default: { settings: { maxTokens: 90_000 } }
+ * })
+ *
+ * const program = Effect.map(Policy.prepare(policy), (prepared) => {
+ *   const { name, settings } = Policy.resolve(prepared, "anthropic/claude-haiku-4-5")
+ *   return [name, settings.maxTokens] // => ["anthropic/claude-haiku-*", 60000]
+ * })
+ *
+ * Effect.runPromise(program)
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const byRoute = <
+  const Routes extends { readonly default: AnyOptions; readonly [pattern: string]: AnyOptions }
+>(
+  routes: Routes & { readonly [K in keyof Routes]: Exactly<Routes[K]> }
+): Options<Failures<Routes[keyof Routes]>, Needs<Routes[keyof Routes]>, Failures<Routes[keyof Routes]>> => {
+  const { default: standard, ...others } = routes
+  // Each of them is one of the routes, so its errors and services are among theirs; the union is not seen through.
+  return { ...standard, byRoute: others } as Options<
+    Failures<Routes[keyof Routes]>,
+    Needs<Routes[keyof Routes]>,
+    Failures<Routes[keyof Routes]>
+  >
 }
 
 /**
- * A policy that was checked: what a manager goes by.
+ * What a manager goes by in a call: a policy that was checked. `name` is the pattern of the route that it is of, `default`
+ * where no other fits.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Prepared<out E = never, out R = never> {
+export interface Resolved<out E = never, out R = never> {
+  readonly name: string
   readonly settings: Settings.Settings
   readonly pass: Pass.Pass<E, R>
   readonly wire: Wire.Rules
   readonly summaryRetry: Options["summaryRetry"]
+}
+
+/**
+ * A policy that was checked, with those of its routes. By itself it is the one of every call that no route fits.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Prepared<out E = never, out R = never> extends Resolved<E, R> {
+  readonly routes: ReadonlyMap<string, Resolved<E, R>>
+}
+
+/**
+ * What a manager goes by in a call to a route, the provider and the model; see {@link byRoute}.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const resolve = <E, R>(self: Prepared<E, R>, route: string | undefined): Resolved<E, R> => {
+  if (route === undefined || self.routes.size === 0) return self
+  const pattern = Route.mostExact(self.routes.keys(), route)
+  return pattern === undefined ? self : self.routes.get(pattern) ?? self
 }
 
 const given = (isRight: (value: object) => boolean, message: string) =>
@@ -68,16 +170,19 @@ const Erased = Schema.Struct({
       + "ladder has no gate before it and would shorten every request"
   ),
   wire: Schema.optionalKey(Schema.Unknown),
-  summaryRetry: Schema.optionalKey(Schema.Unknown)
-}).check(Schema.makeFilter(({ ladder, pass }) =>
-  ladder === undefined || pass === undefined ? undefined : {
-    path: ["ladder"],
-    issue: "take it out, or put it into the pass: a whole pass is run alone, without the ladder beside it"
-  }
-))
+  summaryRetry: Schema.optionalKey(Schema.Unknown),
+  byRoute: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+}).check(
+  Schema.makeFilter(({ ladder, pass }) =>
+    ladder === undefined || pass === undefined || (Pass.isPass(pass) && pass.ladder === ladder) ? undefined : {
+      path: ["ladder"],
+      issue: "take it out, or put it into the pass: a whole pass is run alone, without the ladder beside it"
+    }
+  )
+)
 
 const names: Problems.Names = {
-  tags: [],
+  tags: {},
   keysAt: (path) => {
     if (path.length === 0) return Object.keys(Erased.fields)
     if (path[0] !== "settings") return []
@@ -89,20 +194,41 @@ const names: Problems.Names = {
       : undefined
 }
 
-/**
- * Checks a policy in code and gives what a manager goes by. Fails with all that is wrong: the path of each bad key, what
- * to write there instead, and what was found.
- *
- * @category converting
- * @since 0.1.0
- */
-export const prepare = <E = never, R = never, P = Pass.PassError>(
+const alone = <E, R, P>(
+  name: string,
   options: Options<E, R, P>
-): Effect.Effect<Prepared<E | P, R>, Problems.PolicyError> =>
+): Effect.Effect<Resolved<E | P, R>, Problems.PolicyError> =>
   Problems.decode(Erased, options, names).pipe(Effect.map(({ settings }) => ({
+    name,
     settings,
     // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
     pass: options.pass ?? Pass.passOf(options.ladder ?? Ladder.progressive) as Pass.Pass<E | P, R>,
     wire: options.wire ?? Wire.all,
     summaryRetry: options.summaryRetry
   })))
+
+/**
+ * Checks a policy in code, and those of its routes, and gives what a manager goes by. Fails with all that is wrong: the path
+ * of each bad key, what to write there instead, and what was found.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const prepare = Effect.fnUntraced(function*<E = never, R = never, P = Pass.PassError>(
+  options: Options<E, R, P>
+): Effect.fn.Return<Prepared<E | P, R>, Problems.PolicyError> {
+  const standard = yield* alone("default", options)
+  const routes = new Map<string, Resolved<E | P, R>>()
+  for (const [pattern, each] of Object.entries(options.byRoute ?? {})) {
+    const { byRoute: nested, ...one } = each
+    if (nested !== undefined) {
+      return yield* Problems.one({
+        path: ["byRoute", pattern, "byRoute"],
+        expected: "take it out: a route has no routes of its own",
+        found: undefined
+      })
+    }
+    routes.set(pattern, yield* alone(pattern, one).pipe(Problems.under(["byRoute", pattern])))
+  }
+  return { ...standard, routes }
+})

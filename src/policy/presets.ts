@@ -15,7 +15,7 @@ export const progressive: Policy["ladder"] = [
   { _tag: "lastResort", relax: 0.3 }
 ]
 
-const defaults = Schema.decodeSync(Settings.Settings)({})
+const { defaults } = Settings
 
 /**
  * The defaults, which are those of the Python module `context-simple`: its eight rungs, its numbers, the notice on, every

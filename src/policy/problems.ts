@@ -5,13 +5,14 @@ import * as SchemaIssue from "effect/SchemaIssue"
 
 /**
  * Fails the decoding of a policy, with all that is wrong with it: the path of each bad key, what to write there instead,
- * and what was found.
+ * what was found, and of a policy that was read from a file the file.
  *
  * @category errors
  * @since 0.1.0
  */
 export class PolicyError extends Schema.TaggedError<PolicyError>("effect-compaction/PolicyError")("PolicyError", {
   problems: Schema.Array(Schema.Struct({
+    file: Schema.optionalKey(Schema.String),
     path: Schema.String,
     expected: Schema.String,
     found: Schema.optionalKey(Schema.String)
@@ -19,9 +20,10 @@ export class PolicyError extends Schema.TaggedError<PolicyError>("effect-compact
 }) {
   override get message() {
     return this.problems
-      .map(({ expected, found, path }) =>
-        `${path === "" ? "" : `${path}: `}${expected}${found === undefined ? "" : ` (found ${found})`}`
-      )
+      .map(({ expected, file, found, path }) => {
+        const where = [file ?? "", path].filter((each) => each !== "").map((each) => `${each}: `).join("")
+        return `${where}${expected}${found === undefined ? "" : ` (found ${found})`}`
+      })
       .join("\n")
   }
 }
@@ -128,12 +130,12 @@ const insteadOf = (name: unknown, names: ReadonlyArray<string>): string => {
 }
 
 /**
- * What may stand where: the keys of the object at a path, and the tags of a list of rungs. `insteadOf` is what to do with a
+ * What may stand where: the keys of the object at a path, and the tags of a list by the key of the list. `insteadOf` is what to do with a
  * key that does not exist there, where that is known better than from its spelling.
  */
 export interface Names {
   readonly keysAt: (path: Path) => ReadonlyArray<string>
-  readonly tags: ReadonlyArray<string>
+  readonly tags: { readonly [list: string]: ReadonlyArray<string> }
   readonly insteadOf?: (path: Path, key: string) => string | undefined
 }
 
@@ -154,9 +156,15 @@ const locate = (issue: SchemaIssue.Issue, path: Path, input: unknown, names: Nam
       }
       return [{ path, expected: `write ${issue.filter.annotations?.expected ?? "another value"}` }]
     }
-    case "AnyOf":
+    case "AnyOf": {
       if (issue.issues.length > 0) return issue.issues.flatMap((each) => locate(each, path, input, names))
-      return [isRungAt(path, input) ? rungTag(path, input, names) : { path, expected: `write ${wordsOf(issue.ast)}` }]
+      const list = listAt(path, input, names)
+      return [
+        list === undefined
+          ? { path, expected: `write ${wordsOf(issue.ast)}` }
+          : kindTag(list, path, input, names)
+      ]
+    }
     case "InvalidType":
       return [{ path, expected: `write ${wordsOf(issue.ast)}` }]
     case "MissingKey":
@@ -168,14 +176,21 @@ const locate = (issue: SchemaIssue.Issue, path: Path, input: unknown, names: Nam
   }
 }
 
-const isRungAt = (path: Path, input: unknown): boolean =>
-  path.length === 2 && path[0] === "ladder" && isRecord(valueAt(input, path))
+/** The list of kinds that a path names an element of. */
+const listAt = (path: Path, input: unknown, { tags }: Names): string | undefined => {
+  const list = path.at(-2)
+  return typeof list === "string" && typeof path.at(-1) === "number" && Object.hasOwn(tags, list)
+      && isRecord(valueAt(input, path))
+    ? list
+    : undefined
+}
 
-const rungTag = (path: Path, input: unknown, { tags }: Names): Located => {
+const kindTag = (list: string, path: Path, input: unknown, { tags }: Names): Located => {
   const at = [...path, "_tag"]
   const tag = valueAt(input, at)
   const missing = tag === undefined ? "is missing: " : ""
-  return { path: at, expected: `${missing}write the kind of the rung, ${insteadOf(tag, tags)}` }
+  const what = list === "ladder" ? "rung" : "stage"
+  return { path: at, expected: `${missing}write the kind of the ${what}, ${insteadOf(tag, tags[list] ?? [])}` }
 }
 
 const unexpected = (path: Path, { insteadOf: known, keysAt }: Names): string => {
@@ -189,6 +204,33 @@ const unexpected = (path: Path, { insteadOf: known, keysAt }: Names): string => 
     ? `there is no such key: take it out, or write ${insteadOf(name, keys)}`
     : `there is no such key: write ${JSON.stringify(nearest)}`
 }
+
+/** Fails with one problem. */
+export const one = (
+  problem: { readonly path: Path; readonly expected: string; readonly found: unknown }
+): Effect.Effect<never, PolicyError> => {
+  const found = foundOf(problem.found)
+  return Effect.fail(
+    new PolicyError({
+      problems: [{
+        path: pathOf(problem.path),
+        expected: problem.expected,
+        ...(found === undefined ? {} : { found })
+      }]
+    })
+  )
+}
+
+/** What is wrong, under the path at which it stands. */
+export const under =
+  (path: Path) => <A, R>(effect: Effect.Effect<A, PolicyError, R>): Effect.Effect<A, PolicyError, R> =>
+    Effect.mapError(effect, ({ problems }) =>
+      new PolicyError({
+        problems: problems.map((problem) => ({ ...problem, path: joined(pathOf(path), problem.path) }))
+      }))
+
+const joined = (path: string, rest: string): string =>
+  rest === "" || rest.startsWith("[") ? `${path}${rest}` : `${path}.${rest}`
 
 /** A value that fails one check may fail others too, and the first says enough: what is no number is in no range. */
 const firstOfEach = (problems: ReadonlyArray<Located>): ReadonlyArray<Located> => {

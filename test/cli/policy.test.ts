@@ -131,14 +131,16 @@ describe("replay --policy", () => {
 
   const refused: ReadonlyArray<readonly [policy: string, flags: ReadonlyArray<string>, says: ReadonlyArray<string>]> = [
     ["codes", [], [
-      "--policy codes: write one of contextSimple, contextSimpleHybrid, contextSimpleSummary, deepseekHarness, codex, claudeCode, "
-      + "openCode, anthropicContextEditing, slidingWindow, none, recommended, or a JSON file: there is no such file either"
+      "codes: write one of contextSimple, contextSimpleHybrid, contextSimpleSummary, deepseekHarness, codex, claudeCode, "
+      + "openCode, anthropicContextEditing, slidingWindow, none, recommended, or a JSON file: there is no such file"
     ]],
-    ["toString", [], ["--policy toString: write one of contextSimple"]],
-    [folder, [], [`--policy ${folder}: write one of contextSimple`]],
+    ["toString", [], ["toString: write one of contextSimple"]],
+    [folder, [], [`${folder}: write one of contextSimple`]],
     [inFolder("torn.json"), [], [`${inFolder("torn.json")}:3: expected the JSON of a policy`]],
     [inFolder("list.json"), [], [`${inFolder("list.json")}: write an object in braces, { … }, the policy as a whole`]],
-    [inFolder("number.json"), [], [`${inFolder("number.json")}:1: expected an object in braces`]],
+    [inFolder("number.json"), [], [
+      `${inFolder("number.json")}: write an object in braces, { … }, the policy as a whole (found 5)`
+    ]],
     [inFolder("bad.json"), [], [
       `${inFolder("bad.json")}: windows: there is no such key: write "window" (found 32000)`,
       `${inFolder("bad.json")}: ladder[0].relax: is missing`,

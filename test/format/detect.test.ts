@@ -11,7 +11,8 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { errorAt, recover, splitter } from "../../src/format/parts/jsonLines.ts"
+import { recover, splitter } from "../../src/format/parts/jsonLines.ts"
+import { errorAt } from "../../src/text/syntax.ts"
 import { billed, kinds, outline, recorded } from "./recorded.ts"
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/format/${name}`, import.meta.url))
