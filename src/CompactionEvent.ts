@@ -88,6 +88,15 @@ export const Infeasible = Schema.TaggedStruct("Infeasible", {
 })
 
 /**
+ * A boundary shortened or removed messages of people that state a lasting rule, and there was no room for the rule:
+ * `standingInstructions` of the settings is how much there is. `seqs` are these messages.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const InstructionsDropped = Schema.TaggedStruct("InstructionsDropped", { seqs: Schema.Array(Schema.Natural) })
+
+/**
  * The part of the view that stays does not extend the one sent before: `seq` is the first entry that is not where it was.
  *
  * @category models
@@ -383,6 +392,7 @@ export const CompactionEvent = Schema.Union([
   PassOverridden,
   PassFailed,
   CompactionPowerless,
+  InstructionsDropped,
   MessagesAboveAim,
   TranscriptRepaired,
   SpillFailed,

@@ -55,6 +55,18 @@ export const Remove = Schema.TaggedStruct("Remove", { seqs: Schema.Array(Schema.
 export const Stub = Schema.TaggedStruct("Stub", { seq: Schema.Natural, at: Schema.Natural, k: Schema.Natural })
 
 /**
+ * A person's message of which only `text` is left: what it keeps word for word, in an envelope that says so.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Excerpt = Schema.TaggedStruct("Excerpt", {
+  seq: Schema.Natural,
+  at: Schema.Natural,
+  text: Schema.String
+})
+
+/**
  * A tool result that keeps the first `head` and the last `tail` characters (code points) of its text around a marker.
  *
  * @category models
@@ -134,7 +146,7 @@ export const Absorb = Schema.TaggedStruct("Absorb", {
  * @category models
  * @since 0.1.0
  */
-export const Alteration = Schema.Union([Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder])
+export const Alteration = Schema.Union([Truncate, Stub, Excerpt, Prune, Cap, Clear, Trim, Placeholder])
 
 /**
  * @category models
@@ -146,7 +158,18 @@ export type Alteration = typeof Alteration.Type
  * @category models
  * @since 0.1.0
  */
-export const Decision = Schema.Union([Remove, Absorb, Truncate, Stub, Prune, Cap, Clear, Trim, Placeholder]).pipe(
+export const Decision = Schema.Union([
+  Remove,
+  Absorb,
+  Truncate,
+  Stub,
+  Excerpt,
+  Prune,
+  Cap,
+  Clear,
+  Trim,
+  Placeholder
+]).pipe(
   Schema.toTaggedUnion("_tag")
 )
 
@@ -181,6 +204,12 @@ export type Remove = typeof Remove.Type
  * @since 0.1.0
  */
 export type Stub = typeof Stub.Type
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Excerpt = typeof Excerpt.Type
 
 /**
  * @category models
@@ -338,7 +367,7 @@ export const counts = (self: Index): Counts => {
     if (self.removed.has(seq)) continue
     const tag = alterations[alterations.length - 1]!._tag
     if (tag === "Truncate") truncated++
-    else if (tag === "Stub") stubbed++
+    else if (tag === "Stub" || tag === "Excerpt") stubbed++
     else altered++
   }
   let absorbed = 0

@@ -26,6 +26,7 @@ import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
 import * as Climb from "./ladder/climb.ts"
 import * as Draft from "./ladder/draft.ts"
+import * as Instructions from "./ladder/instructions.ts"
 import * as Rung from "./Rung.ts"
 import * as Stage from "./Stage.ts"
 import type * as View from "./View.ts"
@@ -171,6 +172,14 @@ const powerless = Effect.fnUntraced(function*(pass: Stage.Pass) {
   return { ...pass, memory: { ...memory, powerless: memory.generation } }
 })
 
+/** Publishes which messages a pass took the rules of people from, where rules are to stay. */
+const nameDropped = (before: Stage.Pass, after: Stage.Pass): Effect.Effect<void> => {
+  if (after.view === before.view || before.settings.standingInstructions === 0) return Effect.void
+  const decided = after.view.decisions.slice(before.view.decisions.length)
+  const seqs = Instructions.lostBy(before.view, decided)
+  return seqs.length === 0 ? Effect.void : CompactionEvent.publish({ _tag: "InstructionsDropped", seqs })
+}
+
 const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | BudgetInfeasible, R> => {
   const climbTo = Climb.stage(rungs)
   return Effect.fnUntraced(function*(given: Stage.Pass) {
@@ -193,8 +202,11 @@ const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | Budge
   })
 }
 
+const named = <E, R>(self: Stage.Stage<E, R>): Stage.Stage<E, R> => (pass) =>
+  Effect.tap(self(pass), (after) => nameDropped(pass, after))
+
 const fromRungs = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Ladder<E, R> =>
-  Object.assign(run(rungs), {
+  Object.assign(named(run(rungs)), {
     rungs,
     pipe() {
       return pipeArguments(this, arguments)

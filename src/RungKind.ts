@@ -30,6 +30,7 @@
 import * as Schema from "effect/Schema"
 import * as Kind from "./Kind.ts"
 import * as Ladder from "./Ladder.ts"
+import * as Options from "./ladder/options.ts"
 import * as Rung from "./Rung.ts"
 
 /**
@@ -124,16 +125,7 @@ export const catalog = <const Kinds extends ReadonlyArray<Any>>(...kinds: Kinds)
   }
 }
 
-const relaxed = Schema.Struct({
-  relax: Schema.Finite.check(
-    Schema.isBetween({ minimum: 0, maximum: 1 }, {
-      message: "write how much of protectedRecent still holds, a ratio from 0 to 1, for example 0.6"
-    })
-  ).pipe(Schema.annotateKey({
-    description: "How much of protectedRecent still holds: 1 all of it, 0 none",
-    messageMissingKey: "is missing: write how much of protectedRecent still holds, a ratio from 0 to 1, for example 1"
-  }))
-})
+const relaxed = Schema.Struct({ relax: Options.relax })
 
 const truncateToolResults = make("truncateToolResults", {
   options: Schema.Struct({
@@ -154,6 +146,12 @@ const remove = make("remove", { options: relaxed, build: Rung.remove })
 
 const lastResort = make("lastResort", { options: relaxed, build: Rung.lastResort })
 
+const truncateLarge = make("truncateLarge", { options: Rung.TruncateLarge, build: Rung.truncateLarge })
+
+const removeOthers = make("removeOthers", { options: Rung.RemoveOthers, build: Rung.removeOthers })
+
+const shortenPeople = make("shortenPeople", { options: Rung.ShortenPeople, build: Rung.shortenPeople })
+
 const pruneToolResults = make("pruneToolResults", { options: Rung.PruneToolResults, build: Rung.pruneToolResults })
 
 const clearToolResults = make("clearToolResults", { options: Rung.ClearToolResults, build: Rung.clearToolResults })
@@ -172,6 +170,9 @@ export const builtIn = catalog(
   truncateToolResults,
   remove,
   lastResort,
+  truncateLarge,
+  removeOthers,
+  shortenPeople,
   pruneToolResults,
   clearToolResults,
   dedupeReads,

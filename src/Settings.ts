@@ -155,6 +155,9 @@ export type Summary = typeof Summary.Type
  * - `compactThreshold`: a pass runs when the count reaches this ratio of the budget. `targetUsage`: it aims at this one.
  * - `protectedRecent`: the ratio of the conversation's entries, counted from the end, that is not removed.
  * - `protectedToolResults`: how many of the newest tool results are neither truncated nor removed; 0 or less, none.
+ * - `standingInstructions`: the share of the budget in which sentences of people that state a lasting rule ("never push",
+ *   "from now on …") stay word for word when their message is shortened, newest first; such a message is not removed. 0 is
+ *   off. Which sentences these are is decided by lists of words, without a model.
  * - `truncateChars`: what a truncated result keeps, in characters. `budgetTokens`, `budgetByTool`: the same in tokens,
  *   for every tool and by tool name. `shape`: from the head alone, or from both ends. `exemptTools`: never truncated.
  * - `clearAtLeast`: what a pass must free to be worth a cold prompt cache, as a ratio of the budget below 1, else in
@@ -200,6 +203,7 @@ export const Settings = Schema.Struct({
   targetUsage: key(share("write a ratio from 0 to below compactThreshold, for example 0.5"), 0.5),
   protectedRecent: key(share("write a ratio from 0 to 1, for example 0.3"), 0.3),
   protectedToolResults: key(Schema.Int, 5),
+  standingInstructions: key(share("write a share of the budget from 0 to 1, for example 0.02; 0 turns it off"), 0),
   truncateChars: key(natural("write a number of characters, 0 or more, for example 250"), 250),
   shape: key(Decision.Shape, "head"),
   budgetTokens: Schema.optionalKey(natural("write a number of tokens, 0 or more, for example 2000")),

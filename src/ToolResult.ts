@@ -9,9 +9,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Alter from "./ladder/alter.ts"
+import * as CutOf from "./ladder/cut.ts"
 import type * as Settings from "./Settings.ts"
-import * as SpillStore from "./SpillStore.ts"
+import type * as SpillStore from "./SpillStore.ts"
 import * as Text from "./text/text.ts"
 import type * as Transcript from "./Transcript.ts"
 
@@ -44,26 +44,12 @@ export const truncate: (text: string, cut: Cut) => string = Text.truncated
  * @category running
  * @since 0.1.0
  */
-export const cutOf = (
+export const cutOf: (
   settings: Settings.Settings,
   transcript: Transcript.Transcript,
   entry: Transcript.Entry,
-  locate: SpillStore.Locate = nowhere
-): Cut | undefined => {
-  if (settings.exemptTools.includes(entry.tool)) return undefined
-  const budgets = settings.budgetByTool
-  const tokens = Object.hasOwn(budgets, entry.tool) ? budgets[entry.tool] : settings.budgetTokens
-  let k = tokens === undefined ? settings.truncateChars : tokens * 4
-  if (entry.length <= k) return undefined
-  if (tokens !== undefined) {
-    const price = Alter.priceOfKept(transcript, entry, k)
-    if (price > tokens) k = Math.floor((k * tokens) / price)
-  }
-  const locator = locate(entry)
-  return locator === undefined ? { k, shape: settings.shape } : { k, shape: settings.shape, locator }
-}
-
-const nowhere: SpillStore.Locate = SpillStore.locateIn(SpillStore.none)
+  locate?: SpillStore.Locate
+) => Cut | undefined = CutOf.of
 
 /**
  * A content block of a tool result; one of type `text` holds its text under `text`.

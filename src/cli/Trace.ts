@@ -64,6 +64,8 @@ const wordsOf = (decision: Decision.Alteration): string => {
       return `cut to ${decision.k} characters`
     case "Stub":
       return `a stub of ${decision.k} characters`
+    case "Excerpt":
+      return "shortened to what must stay of it"
     case "Prune":
       return "pruned"
     case "Cap":

@@ -52,10 +52,22 @@ const alterText = (message: Prompt.Message, alteration: TextAlteration): Prompt.
   }
 }
 
-const alter = (message: Prompt.Message, alteration: Exclude<Decision.Alteration, TextAlteration>): Prompt.Message => {
+/** What stands for the words of a person; the last of these is made of the original words. */
+type WordAlteration = Decision.Stub | Decision.Excerpt
+
+const isWordAlteration = (self: Decision.Alteration): self is WordAlteration =>
+  self._tag === "Stub" || self._tag === "Excerpt"
+
+const alterWords = (message: Prompt.Message, alteration: WordAlteration): Prompt.Message =>
+  alteration._tag === "Stub"
+    ? Text.stubMessage(message, alteration.k)
+    : Text.excerptMessage(message, alteration.text)
+
+const alter = (
+  message: Prompt.Message,
+  alteration: Exclude<Decision.Alteration, TextAlteration | WordAlteration>
+): Prompt.Message => {
   switch (alteration._tag) {
-    case "Stub":
-      return Text.stubMessage(message, alteration.k)
     case "Trim":
       return Text.trimMessage(message, alteration)
     case "Placeholder":
@@ -66,6 +78,7 @@ const alter = (message: Prompt.Message, alteration: Exclude<Decision.Alteration,
 const stateOf: { readonly [Tag in Decision.Alteration["_tag"]]: Transcript.Item["state"] } = {
   Truncate: "truncated",
   Stub: "stubbed",
+  Excerpt: "stubbed",
   Prune: "pruned",
   Cap: "capped",
   Clear: "cleared",
@@ -75,8 +88,12 @@ const stateOf: { readonly [Tag in Decision.Alteration["_tag"]]: Transcript.Item[
 
 const messageOf = (entry: Transcript.Entry, alterations: ReadonlyArray<Decision.Alteration>): Prompt.Message => {
   const text = alterations.findLast(isTextAlteration)
+  const words = alterations.findLast(isWordAlteration)
   let message = text === undefined ? entry.message : alterText(entry.message, text)
-  for (const alteration of alterations) if (!isTextAlteration(alteration)) message = alter(message, alteration)
+  if (words !== undefined) message = alterWords(message, words)
+  for (const alteration of alterations) {
+    if (!isTextAlteration(alteration) && !isWordAlteration(alteration)) message = alter(message, alteration)
+  }
   return message
 }
 
@@ -111,6 +128,11 @@ export const applies = (item: Transcript.Item, alteration: Decision.Alteration):
   if (isTextAlteration(alteration)) {
     const rank = textRank[alteration._tag]
     return item.alterations.every((each) => !isTextAlteration(each) || textRank[each._tag] < rank)
+  }
+  if (alteration._tag === "Excerpt") {
+    return item.alterations.every((each) =>
+      each._tag !== "Stub" && (each._tag !== "Excerpt" || each.text.length > alteration.text.length)
+    )
   }
   return item.alterations.every((each) => each._tag !== alteration._tag || each._tag === "Trim")
 }

@@ -27,7 +27,7 @@ export const propose = (draft: Draft.Writable, rung: Rung.Proposer, level: numbe
 
 /** Takes over what an effectful rung decided: the decisions it added to the view it was given. */
 const adopt = (draft: Draft.Writable, level: number, view: View.View): Draft.Writable => {
-  const next = Draft.make(view, draft.settings, draft.locate)
+  const next = Draft.make(view, draft)
   const known = draft.base.decisions.length + draft.edits.length
   const { entries, price } = next
   const edits = view.decisions.slice(known).map((decision) => ({
@@ -50,7 +50,7 @@ export const stage = <E, R>(
   rungs: ReadonlyArray<Rung.Rung<E, R>>
 ): (pass: Stage.Pass, aim: Draft.Aim) => Effect.Effect<Climbed, E, R> =>
   Effect.fnUntraced(function*(pass, aim) {
-    let draft = Draft.make(pass.view, pass.settings, pass.locate)
+    let draft = Draft.make(pass.view, { settings: pass.settings, limit: pass.sizes.limit, locate: pass.locate })
     for (let at = 0; at < rungs.length && !Draft.reaches(draft, aim); at++) {
       const { run } = rungs[at]!
       if (run._tag === "propose") {

@@ -13,6 +13,8 @@ import * as Alter from "./alter.ts"
 export interface Draft {
   readonly transcript: Transcript.Transcript
   readonly settings: Settings.Settings
+  /** The budget, in prices: what shares of it are taken of. */
+  readonly limit: number
   /** Where the full text of a result will lie, for a decision that shortens it. */
   readonly locate: SpillStore.Locate
   /** The length of the transcript: what decisions taken now carry as `at`. */
@@ -53,10 +55,11 @@ const positionsOf = (view: View.View): Int32Array => {
   return positions
 }
 
-export const make = (view: View.View, settings: Settings.Settings, locate: SpillStore.Locate): Writable => ({
+export const make = (view: View.View, given: Pick<Draft, "settings" | "limit" | "locate">): Writable => ({
   transcript: view.transcript,
-  settings,
-  locate,
+  settings: given.settings,
+  limit: given.limit,
+  locate: given.locate,
   at: view.length,
   base: view,
   items: view.items.slice(),

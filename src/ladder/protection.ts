@@ -15,6 +15,12 @@ export interface Protection {
   readonly lastHuman: number
 }
 
+/** What is held beside what the settings protect: so many entries at the end, and checkpoints whatever is relaxed. */
+interface Also {
+  readonly entries: number
+  readonly checkpoints: boolean
+}
+
 /** What of a draft decides what is protected. */
 type Protected = Pick<Draft, "items" | "settings" | "transcript">
 
@@ -38,7 +44,7 @@ export const lastResults = (draft: Protected): ReadonlyArray<number> => {
 const edgeOf = (length: number, fraction: number): number => length - Math.ceil(length * fraction - 1e-9)
 
 /** Computes the protection with the recent share relaxed to `relax` of what the settings say. */
-export const make = (draft: Protected, relax: number): Protection => {
+export const make = (draft: Protected, relax: number, also?: Also): Protection => {
   const { items, settings, transcript } = draft
   const held = new Uint8Array(items.length)
   const recent = new Uint8Array(items.length)
@@ -53,7 +59,7 @@ export const make = (draft: Protected, relax: number): Protection => {
     if (firstHuman < 0) firstHuman = entry.seq
     lastHuman = entry.seq
   }
-  const edge = edgeOf(length, settings.protectedRecent * relax)
+  const edge = Math.min(edgeOf(length, settings.protectedRecent * relax), length - (also?.entries ?? 0))
   let index = 0
   for (let at = 0; at < items.length; at++) {
     const entry = items[at]?.entry
@@ -63,7 +69,7 @@ export const make = (draft: Protected, relax: number): Protection => {
       held[at] = 1
     }
     // A checkpoint stands for much more than it costs: it goes only when nothing else can.
-    if (entry.origin === "library" && relax > 0) held[at] = 1
+    if (entry.origin === "library" && (relax > 0 || also?.checkpoints === true)) held[at] = 1
     if (entry.pinned || (entry.calls.length > 0 && Transcript.isOpen(transcript, entry.seq))) held[at] = 1
   }
   for (const at of lastResults(draft)) held[at] = 1

@@ -266,14 +266,19 @@ export const slidingWindow: Policy = {
 export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
 
 /**
- * What to begin with: cheaper than `contextSimple`, with fewer boundaries, and more stays in view. No summaries.
+ * What to begin with: cheaper than `contextSimple`, with fewer boundaries, and more of what will be needed stays in view,
+ * the words of people above all. No summaries.
  *
  * **Details**
  *
  * - A pass begins later and goes deeper (`compactThreshold`, `targetUsage`): each boundary is a rebuild of the cache, so
  *   few large ones are cheaper.
- * - All old tool results are cut, from both ends, before anything is removed: what a result began and ended with costs
- *   little. The newest 3 stay whole.
+ * - Results go before messages do. All old tool results are cut, from both ends: what a result began and ended with costs
+ *   little. Then they are cleared: the call stays, and says what was asked. The newest 3 stay whole, unless one of them
+ *   alone takes a quarter of the budget; it keeps a tenth.
+ * - The words of people go last. They are given up only where everything else that may leave has left and the view is
+ *   still above half the budget, pasted material first; a tenth of the budget is theirs in any case.
+ * - What people want for good ("never push", "from now on …") stays word for word, in 2 % of the budget.
  * - The meter is the hybrid one, which falls back on prices where no usage is reported. What a pass frees is sized in the
  *   provider's tokens: where a provider counts more than the estimator, a target in prices is nearer to the trigger than it
  *   says, and there are more boundaries.
@@ -292,12 +297,16 @@ export const recommended: Policy = {
   meter: "hybrid",
   sizing: "provider",
   provenanceGate: false,
+  standingInstructions: 0.02,
   ladder: [
     { _tag: "truncateToolResults", fraction: 1 },
-    { _tag: "remove", relax: 1 },
-    { _tag: "remove", relax: 0.6 },
-    { _tag: "remove", relax: 0.3 },
-    { _tag: "lastResort", relax: 0.3 }
+    { _tag: "clearToolResults", keep: 3, exclude: [], clearInputs: false },
+    { _tag: "truncateLarge", over: 0.25, keep: 0.1 },
+    { _tag: "removeOthers", relax: 1, keep: 12 },
+    { _tag: "removeOthers", relax: 0.6, keep: 12 },
+    { _tag: "removeOthers", relax: 0.3, keep: 12 },
+    { _tag: "removeOthers", relax: 0, keep: 12 },
+    { _tag: "shortenPeople", share: 0.1, above: 0.5 }
   ]
 }
 

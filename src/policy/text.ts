@@ -12,6 +12,8 @@ export const descriptions: { readonly [K in keyof Settings.Settings | "ladder"]:
   targetUsage: "A pass aims at this ratio of the budget",
   protectedRecent: "The share of the conversation's entries, counted from the end, that is not removed, a ratio",
   protectedToolResults: "How many of the newest tool results are neither truncated nor removed; 0 or less, none",
+  standingInstructions:
+    "The share of the budget in which people's lasting rules stay word for word when their message is shortened; 0, off",
   truncateChars: "What a truncated tool result keeps, in characters",
   shape: "Whether a truncated tool result keeps its beginning, or both ends",
   budgetTokens: "What a truncated tool result keeps, in tokens; comes before truncateChars",

@@ -148,15 +148,38 @@ export const truncated = (text: string, cut: Cut): string => {
 export const stubbed = (text: string, k: number): string =>
   `[earlier user message, shortened: ${text.slice(0, safeCut(text, k)).replaceAll("\n", " ").trim()}...]`
 
-/** The human message with its text shortened to the first `k` code units; what is no text stays behind the stub. */
-export const stubMessage = (message: Prompt.Message, k: number): Prompt.Message => {
+/** A message of a person with one text. */
+export const textMessage = (text: string): Prompt.UserMessage =>
+  Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
+
+/** The text of a human message of which only these sentences are left, word for word. */
+export const excerpt = (sentences: ReadonlyArray<string>): string =>
+  `[earlier user message, shortened to what it asks for good:\n${sentences.join("\n")}]`
+
+/** The text of a pasted human message of which both ends are left, so many code units each. */
+export const excerptOfEnds = (text: string, chars: number): string => {
+  const head = text.slice(0, safeCut(text, chars))
+  const tail = text.slice(safeCut(text, text.length - chars))
+  return `${head}\n[... ${
+    thousands(text.length - head.length - tail.length)
+  } characters of this message left out ...]\n${tail}`
+}
+
+/** The human message with `text` in place of its text; what is no text stays behind it. */
+export const excerptMessage = (message: Prompt.Message, text: string): Prompt.Message => {
   if (message.role !== "user") return message
-  const stub = Prompt.makePart("text", { text: stubbed(ofMessage(message), k) })
   return Prompt.makeMessage("user", {
-    content: [stub, ...message.content.filter((part) => part.type !== "text" || Opaque.itemOf(part) !== undefined)],
+    content: [
+      Prompt.makePart("text", { text }),
+      ...message.content.filter((part) => part.type !== "text" || Opaque.itemOf(part) !== undefined)
+    ],
     options: message.options
   })
 }
+
+/** The human message with its text shortened to the first `k` code units; what is no text stays behind the stub. */
+export const stubMessage = (message: Prompt.Message, k: number): Prompt.Message =>
+  excerptMessage(message, stubbed(ofMessage(message), k))
 
 /** The result with nothing but `text`, blocks that are not text gone too. */
 export const clearResult = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>

@@ -118,6 +118,65 @@ describe("the eight rungs, each alone on a pass made of a prompt", () => {
     }))
 })
 
+describe("edges of the rungs", () => {
+  it.effect("a result of exactly the threshold is not pruned, one of a character more is", () =>
+    Effect.gen(function*() {
+      const rung = Rung.stage(
+        Rung.pruneToolResults({
+          thresholdChars: 500,
+          headChars: 100,
+          tailChars: 50,
+          keepNewest: 0,
+          stopAtTarget: false
+        })
+      )
+      const at = (length: number) =>
+        Effect.gen(function*() {
+          const given = prompt(user("go"), ...turn("a", length), user("end"))
+          const pass = yield* Stage.fromPrompt(given, { settings: { targetUsage: 0 }, budget: 1_000 })
+          return (yield* rung(pass)).view.decisions.map((decision) => decision._tag)
+        })
+      assert.deepStrictEqual(yield* at(500), [])
+      assert.deepStrictEqual(yield* at(501), ["Prune"])
+    }))
+
+  /** A pass whose count is above its trigger while its price is far below. */
+  const heavy = Effect.fnUntraced(function*(memory: Partial<Stage.PassMemory>, settings: Settings.Input = {}) {
+    const pass = yield* Stage.fromPrompt(prompt(user("go"), assistant("yes"), user("end")), { settings, budget: 4_000 })
+    return { ...pass, count: { ...pass.count, tokens: 3_900 }, memory: { ...pass.memory, ...memory } }
+  })
+
+  it.effect("a pass without power is named once in each generation, not once for good", () =>
+    Effect.gen(function*() {
+      const named: Array<string> = []
+      const publish = (event: CompactionEvent.CompactionEvent) =>
+        Effect.sync(() => {
+          named.push(event._tag)
+        })
+      const run = (pass: Stage.Pass) =>
+        Effect.provideService(Ladder.progressive(pass), CompactionEvent.Publisher, publish)
+      const first = yield* run(yield* heavy({ generation: 1 }))
+      assert.strictEqual(first.memory.powerless, 1)
+      yield* run(yield* heavy(first.memory))
+      assert.deepStrictEqual(named, ["CompactionPowerless"])
+      const next = yield* run(yield* heavy({ ...first.memory, generation: 2 }))
+      assert.deepStrictEqual(named, ["CompactionPowerless", "CompactionPowerless"])
+      assert.strictEqual(next.memory.powerless, 2)
+    }))
+
+  it.effect("whether the number of entries alone called for a pass is asked of the count, not of the price", () =>
+    Effect.gen(function*() {
+      const given = prompt(user("go"), ...Array.from({ length: 12 }, (_, n) => turn(`t${n}`, 600)).flat(), user("end"))
+      const settings: Settings.Input = { maxMessages: 10, protectedToolResults: 0, protectedRecent: 0 }
+      const pass = yield* Stage.fromPrompt(given, { settings, budget: 4_000 })
+      assert.isBelow(pass.view.price, pass.budget.trigger)
+      const crowded = yield* Ladder.progressive(pass)
+      assert.deepStrictEqual(changesOf(crowded).truncated, [], "below the trigger nothing is shortened")
+      const pressed = yield* Ladder.progressive({ ...pass, count: { ...pass.count, tokens: pass.budget.trigger } })
+      assert.isAbove(pressed.view.decisions.filter((decision) => decision._tag === "Truncate").length, 0)
+    }))
+})
+
 describe("what a proposer may not do", () => {
   const propose = (proposer: Rung.Propose) => Rung.stage(Rung.propose("custom", proposer))
   const said = prompt(

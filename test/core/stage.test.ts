@@ -40,6 +40,19 @@ describe("Stage", () => {
       assert.strictEqual(error._tag, "SchemaError")
     }))
 
+  it.effect("pressure is what the count says in prices, less what was freed, and never less than the price", () =>
+    Effect.gen(function*() {
+      const pass = yield* start
+      const counted = (tokens: number, scale: number, given: Stage.Pass = pass) =>
+        Stage.pressureOf({ ...given, scale, count: { ...given.count, tokens } })
+      assert.strictEqual(counted(3 * pass.view.price, 1), 3 * pass.view.price)
+      assert.strictEqual(counted(3 * pass.view.price, 2), 1.5 * pass.view.price)
+      assert.strictEqual(counted(pass.view.price, 2), pass.view.price)
+      const after = yield* truncate(pass)
+      const freed = pass.view.price - after.view.price
+      assert.strictEqual(counted(4 * pass.view.price, 2, after), 2 * pass.view.price - freed)
+    }))
+
   it.effect("pipeline runs stages in order, each on the pass of the one before", () =>
     Effect.gen(function*() {
       const pass = yield* start

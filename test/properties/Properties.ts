@@ -97,6 +97,7 @@ const historyIsKept = pure("history", (trace) => {
 const stateOf = {
   Truncate: "truncated",
   Stub: "stubbed",
+  Excerpt: "stubbed",
   Prune: "pruned",
   Cap: "capped",
   Clear: "cleared",

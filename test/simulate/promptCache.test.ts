@@ -184,6 +184,17 @@ describe("PromptCache", () => {
     assert.strictEqual(PromptCache.readAt(cache, left, 13 * 60_000), 0)
   })
 
+  it("a read beside the session does not break the line of its requests", () => {
+    const cache = PromptCache.make(PromptCache.openai)
+    const head: Sent = [[user("a"), 1_280], [assistant("b"), 1_280]]
+    const withTail = request([...head, [user("tail"), 1_280]], { tail: 1 })
+    PromptCache.sendAt(cache, withTail, 0)
+    PromptCache.readAt(cache, request([[user("summarise"), 2_560]]), 60_000)
+    // It extends what stayed of the request before, so all of that is in use.
+    PromptCache.sendAt(cache, request([...head, [user("c"), 1_280]]), 8 * 60_000)
+    assert.strictEqual(PromptCache.readAt(cache, withTail, 12 * 60_000), 3_840)
+  })
+
   it("tells what would be read, and leaves nothing behind", () => {
     for (const rules of [PromptCache.anthropic, PromptCache.openai, PromptCache.none]) {
       const cache = PromptCache.make(rules)
