@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as CompactionEvent from "effect-compaction/CompactionEvent"
+import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
@@ -7,7 +7,7 @@ import * as Rung from "effect-compaction/Rung"
 import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import type * as View from "effect-compaction/View"
-import * as Prompt from "effect/ai/Prompt"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Standing from "../src/text/standing.ts"
@@ -34,8 +34,7 @@ const ladder = recommended.ladder
 /** What a session under a policy sends at the end, and what it published. */
 const played = (policy: Policy.Policy, messages: ReadonlyArray<Prompt.Message>, maxTokens: number) =>
   Effect.gen(function*() {
-    const { pass, settings } = Policy.options({ ...policy, maxTokens, notice: false })
-    const manager = yield* ContextManager.make({ settings, pass })
+    const manager = yield* ContextManager.make(Policy.options({ ...policy, maxTokens, notice: false }))
     const events: Array<CompactionEvent.CompactionEvent> = []
     let text = ""
     for (const message of messages) {

@@ -8,7 +8,7 @@ import type { Draft } from "./draft.ts"
 /** The rules that a person states in an entry; each entry is read once, and only when a boundary asks. */
 const known = new WeakMap<Transcript.Entry, ReadonlyArray<Standing.Rule>>()
 
-export const of = (entry: Transcript.Entry): ReadonlyArray<Standing.Rule> => {
+const of = (entry: Transcript.Entry): ReadonlyArray<Standing.Rule> => {
   if (!entry.human) return []
   let rules = known.get(entry)
   if (rules === undefined) known.set(entry, rules = Standing.rulesOf(Transcript.textOf(entry)))

@@ -18,9 +18,8 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
-import type * as ContextManager from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
+import type * as Policy from "../Policy.ts"
 import * as Text from "../text/text.ts"
 import * as Held from "./parts/held.ts"
 import * as Identifiers from "./parts/identifiers.ts"
@@ -325,11 +324,11 @@ export const figures = (self: Recorder, price: (message: Prompt.Message) => numb
  * @category running
  * @since 0.1.0
  */
-export const run = Effect.fnUntraced(function*<E = ContextManager.PassError, R = never>(
+export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
   recording: Simulation.Recording & { readonly instructions?: ReadonlyArray<Recorded.Line> },
-  policy: ContextManager.Options<E, R>,
+  policy: Policy.Options<E, R, P>,
   world: Simulation.World
-): Effect.fn.Return<Simulation.Result & { readonly kept: Kept }, Schema.SchemaError, R> {
+): Effect.fn.Return<Simulation.Result & { readonly kept: Kept }, Policy.PolicyError, R> {
   const { price } = yield* Estimator.Estimator
   const { instructions } = recording
   const recorder = make(recording.messages, { price, ...(instructions === undefined ? {} : { instructions }) })

@@ -2,7 +2,7 @@ import type { Language } from "./standingWords.ts"
 import { languages } from "./standingWords.ts"
 
 /** A sentence, word for word, and where it begins in its text, in UTF-16 code units. */
-export interface Sentence {
+interface Sentence {
   readonly from: number
   readonly text: string
 }

@@ -50,7 +50,7 @@ const stringsOf = (value: unknown, into: Array<string>): ReadonlyArray<string> =
 }
 
 /** What is said in a call: the strings among its inputs. */
-export const inputsOf = (part: Prompt.ToolCallPart): ReadonlyArray<string> => stringsOf(part.params, [])
+const inputsOf = (part: Prompt.ToolCallPart): ReadonlyArray<string> => stringsOf(part.params, [])
 
 const known = new WeakMap<Prompt.Message, ReadonlySet<string>>()
 
