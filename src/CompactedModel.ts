@@ -40,6 +40,7 @@ import * as Budget from "./Budget.ts"
 import * as ContextManager from "./ContextManager.ts"
 import * as Overflow from "./Overflow.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
+import * as Summarizer from "./Summarizer.ts"
 import * as CacheMarks from "./wire/cacheMarks.ts"
 
 /**
@@ -80,12 +81,20 @@ interface Prepared {
   readonly request: ContextManager.Request
   readonly manager: Manager
   readonly call: ContextManager.Call
+  readonly tools: Summarizer.ToolSet | undefined
 }
 
 /** The part of the options of every method that is read here; the rest goes to the model as it came. */
 interface CallOptions {
   readonly prompt: Prompt.RawInput
   readonly toolkit?: unknown
+}
+
+/** The tools of a call, for a summary that is going to be asked for with the same ones; `undefined` where there are none. */
+const toolsOf = (toolkit: unknown): Summarizer.ToolSet | undefined => {
+  if (!isRecord(toolkit) || !isRecord(toolkit.tools)) return undefined
+  const tools = Object.entries(toolkit.tools).flatMap(([name, tool]) => isTool(tool) ? [[name, tool] as const] : [])
+  return tools.length === 0 ? undefined : Object.fromEntries(tools)
 }
 
 /** Whose model is decorated, where a layer names it. */
@@ -274,13 +283,19 @@ const decorateNamed = (
       ...(overhead === 0 ? undefined : { overhead }),
       ...(runtimeContext === undefined ? undefined : { runtimeContext })
     }
-    const request = yield* requestOf(manager, original.taken.prompt, call)
+    const tools = toolsOf(given.toolkit)
+    const request = yield* Effect.provideService(
+      requestOf(manager, original.taken.prompt, call),
+      Summarizer.Tools,
+      tools
+    )
     const prepared: Prepared = {
       prompt: yield* sending(manager, original, request),
       original,
       request,
       manager,
-      call
+      call,
+      tools
     }
     return prepared
   })
@@ -296,13 +311,14 @@ const decorateNamed = (
 
   /** A smaller view after a refusal, or the refusal itself when there were too many or nothing smaller is left. */
   const smaller = Effect.fnUntraced(function*(prepared: Prepared, error: AiError.AiError) {
-    const { call, manager, original } = prepared
+    const { call, manager, original, tools } = prepared
     if (!mayRetry(prepared)) {
       yield* abandoned(prepared)
       return yield* error
     }
     refusals.set(manager, (refusals.get(manager) ?? 0) + 1)
     const request = yield* manager.recover(Overflow.refusedOf(Overflow.textOf(error)), call).pipe(
+      Effect.provideService(Summarizer.Tools, tools),
       Effect.catchTag("ContextCannotFit", (cannot) => refusal(cannot, error))
     )
     if (runsTools(prepared.prompt)) {
@@ -315,6 +331,7 @@ const decorateNamed = (
       call,
       original,
       request,
+      tools,
       prompt: yield* sending(manager, original, request)
     }
     return next

@@ -310,21 +310,29 @@ export const SummaryStarted = Schema.TaggedStruct("SummaryStarted", {
 
 /**
  * A summary was accepted and waits for a boundary. `milliseconds` is how long it took; `before` what its span costs and
- * `after` what the checkpoint costs, in tokens; `input` and `output` what was billed for it, `null` when nothing says.
+ * `after` what the checkpoint costs, in tokens. `provider` and `model` are who wrote it, `outputLimit` how long it might be;
+ * `input`, of it `cacheRead` and `cacheWrite`, and `output` what was billed for it, in tokens, `null` when nothing says.
  * `claims` and `rules` are what the summary says and its span does not; `lost` are entries whose words found no room.
  *
  * @category models
  * @since 0.1.0
  */
 export const SummaryReady = Schema.TaggedStruct("SummaryReady", {
+  purpose: Schema.Literal("compaction"),
   milliseconds: Schema.Finite,
   before: Schema.Natural,
   after: Schema.Natural,
+  provider: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
   layout: Schema.Literals(["suffix", "standalone"]),
-  fallback: Schema.NullOr(Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "overflow"])),
-  input: Schema.NullOr(Schema.Natural),
-  output: Schema.NullOr(Schema.Natural),
+  fallback: Schema.NullOr(
+    Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "noTools", "overflow"])
+  ),
+  outputLimit: Schema.Natural,
+  input: Schema.NullOr(Schema.Finite),
+  cacheRead: Schema.NullOr(Schema.Finite),
+  cacheWrite: Schema.NullOr(Schema.Finite),
+  output: Schema.NullOr(Schema.Finite),
   claims: Schema.Array(Schema.String),
   rules: Schema.Array(Schema.String),
   lost: Schema.Array(Schema.Natural)
@@ -344,14 +352,14 @@ export const SummaryFailed = Schema.TaggedStruct("SummaryFailed", {
 })
 
 /**
- * A summary was written and not taken: it is not smaller than its span, claims what its span does not say, or its span is
- * no longer in the view.
+ * A summary was written and not taken: it is not smaller than its span, claims what its span does not say, is no summary
+ * at all, or its span is no longer in the view.
  *
  * @category models
  * @since 0.1.0
  */
 export const SummaryRefused = Schema.TaggedStruct("SummaryRefused", {
-  cause: Schema.Literals(["notSmaller", "unfaithful", "stale"]),
+  cause: Schema.Literals(["notSmaller", "unfaithful", "notSummary", "stale"]),
   reason: Schema.String
 })
 

@@ -14,7 +14,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Json from "./text/json.ts"
+import { reasonOf } from "./text/reason.ts"
 import { blocksOf, isMedia } from "./text/text.ts"
 import { dimensions } from "./wire/imageSize.ts"
 import * as Opaque from "./wire/opaque.ts"
@@ -24,8 +26,10 @@ import * as Opaque from "./wire/opaque.ts"
  *
  * **Details**
  *
- * - `price`: of one message, in whole tokens, 0 or more; pure.
+ * - `price`: of one message, in whole tokens, 0 or more; pure, and never throws.
  * - `isPartial`: whether the price leaves something out that could not be measured, such as an image of unknown size.
+ * - `faultOf`: why the estimator could not read a message, where that is so; it is priced by its characters then. Absent
+ *   where that cannot happen.
  *
  * @category models
  * @since 0.1.0
@@ -33,6 +37,7 @@ import * as Opaque from "./wire/opaque.ts"
 export interface Service {
   readonly price: (message: Prompt.Message) => number
   readonly isPartial: (message: Prompt.Message) => boolean
+  readonly faultOf?: (message: Prompt.Message) => string | undefined
 }
 
 /**
@@ -45,6 +50,7 @@ interface Measure {
   wide: number
   flat: number
   partial: boolean
+  fault: string | undefined
 }
 
 const perMessage = 4
@@ -143,7 +149,14 @@ const addBlocks = (measure: Measure, blocks: ReadonlyArray<unknown>): void => {
   }
 }
 
-const newMeasure = (read: Measure["read"]): Measure => ({ read, narrow: 0, wide: 0, flat: 0, partial: false })
+const newMeasure = (read: Measure["read"]): Measure => ({
+  read,
+  narrow: 0,
+  wide: 0,
+  flat: 0,
+  partial: false,
+  fault: undefined
+})
 
 const addResult = (measure: Measure, result: unknown): void => {
   if (typeof result === "string") return addText(measure, JSON.stringify(result))
@@ -219,25 +232,71 @@ const structured = (read: Measure["read"]): Service => {
  */
 export const chars: Service = structured(readCharacters)
 
-/**
- * The structure of {@link chars} around a tokenizer: `encode` returns the tokens of a text, or how many they are.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const tokenizer = (encode: (text: string) => ArrayLike<number> | number): Service =>
-  structured((measure, text) => {
+/** A number of tokens as a tokenizer or a function says it, or why it is none. */
+const countOf = (count: () => unknown): Result.Result<number, string> =>
+  Result.flatMap(
+    Result.try({ try: count, catch: reasonOf }),
+    (value) =>
+      typeof value === "number" && Number.isFinite(value) && value >= 0
+        ? Result.succeed(Math.ceil(value))
+        : Result.fail(`${String(value)} is no number of tokens`)
+  )
+
+/** A text in the way of a tokenizer; by its characters where that one throws or counts nothing that is a number. */
+const readTokens = (encode: (text: string) => ArrayLike<number> | number): Measure["read"] => (measure, text) => {
+  const count = countOf(() => {
     const encoded = encode(text)
-    measure.flat += typeof encoded === "number" ? encoded : encoded.length
+    return typeof encoded === "number" ? encoded : encoded.length
   })
+  if (Result.isSuccess(count)) {
+    measure.flat += count.success
+  } else {
+    measure.fault ??= count.failure
+    readCharacters(measure, text)
+  }
+}
 
 /**
- * Makes an estimator of a function that prices a message.
+ * The structure of {@link chars} around a tokenizer: `encode` returns the tokens of a text, or how many they are. A text that
+ * it throws on, as some do on `<|endoftext|>`, costs what {@link chars} says.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const make = (price: (message: Prompt.Message) => number): Service => ({ price, isPartial: chars.isPartial })
+export const tokenizer = (encode: (text: string) => ArrayLike<number> | number): Service => {
+  const read = readTokens(encode)
+  const self = structured(read)
+  const faultOf = (message: Prompt.Message): string | undefined => {
+    if (message.role === "system") {
+      const measure = newMeasure(read)
+      addText(measure, message.content)
+      return measure.fault
+    }
+    for (const part of message.content) {
+      const measure = newMeasure(read)
+      addPart(measure, part)
+      if (measure.fault !== undefined) return measure.fault
+    }
+    return undefined
+  }
+  return { ...self, faultOf }
+}
+
+/**
+ * Makes an estimator of a function that prices a message. One that it throws on, or whose price is no number of 0 or more,
+ * costs what {@link chars} says.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (price: (message: Prompt.Message) => number): Service => {
+  const counted = (message: Prompt.Message) => countOf(() => price(message))
+  return {
+    price: (message) => Result.getOrElse(counted(message), () => chars.price(message)),
+    isPartial: chars.isPartial,
+    faultOf: (message) => Result.getOrUndefined(Result.flip(counted(message)))
+  }
+}
 
 /**
  * The estimator of a session: {@link chars} unless another is provided, so that nothing needs a layer for it.

@@ -130,8 +130,8 @@ export const Dropped = Schema.TaggedStruct("Dropped", { messages: Schema.Natural
 export const CompactionStarted = Schema.TaggedStruct("CompactionStarted", { commandId: Schema.NullOr(Schema.String) })
 
 /**
- * A summary was taken in: the text of the model, unframed, what it stands for, and the evidence of the call. Its checkpoint
- * is the message of the `Appended` that follows.
+ * A summary was taken in: the text of the model, unframed, and `raw`, as the model wrote it; what it stands for, and the
+ * evidence of the call. Its checkpoint is the message of the `Appended` that follows.
  *
  * @category events
  * @since 0.1.0
@@ -140,11 +140,8 @@ export const Summarised = Schema.TaggedStruct("Summarised", {
   seqs: Schema.Array(Schema.Natural),
   price: Schema.Natural,
   text: Schema.String,
-  model: Schema.NullOr(Schema.String),
-  layout: Summarizer.Layout,
-  fallback: Schema.NullOr(Summarizer.Fallback),
-  input: Schema.NullOr(Schema.Finite),
-  output: Schema.NullOr(Schema.Finite),
+  raw: Schema.String,
+  ...Summarizer.Evidence.fields,
   commandId: Schema.NullOr(Schema.String)
 })
 

@@ -93,6 +93,7 @@ const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqua
  *   span. `mergeCheckpoints`: whether a summary absorbs the ones before it.
  * - `layout`: how the span is put before the model, see `Summarizer`. `placement`: whether the checkpoint stands where
  *   the span stood, or at the end. `eager`: whether a summary that is ready is a reason for a boundary of its own.
+ * - `directive`: what a model is asked for, in place of `Summarizer.directive`; a summary must have one of the headings in it.
  * - `maxTokens`: how long a summary may be, in tokens. `resultChars`: how much of each tool result is shown to the
  *   summariser as text, in characters. `timeout`: how long it may take.
  * - `ledger`: how much room the words of people have in a checkpoint, 0 for none. `faithful`: what happens to a summary
@@ -116,6 +117,13 @@ export const Summary = Schema.Struct({
   placement: key(Schema.Literals(["inPlace", "append"]), "inPlace"),
   eager: key(Schema.Boolean, false),
   maxTokens: key(positive("write a number of tokens of at least 1, for example 8192"), 8192),
+  directive: Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter((text) =>
+        text.trim() === "" ? "write what a model is asked for, or leave the key out" : undefined
+      )
+    )
+  ),
   resultChars: key(natural("write a number of characters, 0 or more, for example 2000"), 2000),
   timeout: key(
     Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(

@@ -7,12 +7,16 @@
  * @since 0.1.0
  */
 import * as LanguageModel from "effect/ai/LanguageModel"
+import * as Model from "effect/ai/Model"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
+import type * as Tool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Overflow from "./Overflow.ts"
 import * as Extract from "./text/extract.ts"
@@ -46,18 +50,43 @@ export type Layout = typeof Layout.Type
  *
  * - `notSent`: a part of it has never been sent. `prefixChanged`: what was sent is not the prefix any more.
  * - `pruned`: a part of it was shortened since it was sent. `otherModel`: the summariser's cache is another one.
+ * - `noTools`: the messages hold calls, and nobody knows the tools that go with them; providers refuse one without the other.
  * - `overflow`: the messages with the directive did not fit its own window.
  *
  * @category models
  * @since 0.1.0
  */
-export const Fallback = Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "overflow"])
+export const Fallback = Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "noTools", "overflow"])
 
 /**
  * @category models
  * @since 0.1.0
  */
 export type Fallback = typeof Fallback.Type
+
+/**
+ * The tools of a conversation, by name.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ToolSet = Readonly<Record<string, Tool.Any>>
+
+/**
+ * The tools that the conversation was last sent with. Their definitions stand at the front of what a provider caches, and
+ * some providers refuse calls in the messages without them, so a summary goes out with the same ones.
+ *
+ * **When to use**
+ *
+ * A decorated model provides them by itself. An app that calls `ContextManager.request` and the model provides them around
+ * the request.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Tools = Context.Reference<ToolSet | undefined>("effect-compaction/Summarizer/Tools", {
+  defaultValue: () => undefined
+})
 
 /**
  * What is to be summarised.
@@ -67,6 +96,7 @@ export type Fallback = typeof Fallback.Type
  * - `prompt`: ready for a model. `messages`: of the span, as they stand in the view. `text`: the same as text.
  * - `layout`, `fallback`: how the prompt is laid out, and why not as a suffix, if so.
  * - `focus`: what a person asked the summary to keep an eye on. `maxTokens`: how long it may be, in tokens.
+ * - `tools`: those of the conversation, to be sent along with a `suffix` and not to be called; absent where nobody knows.
  *
  * @category models
  * @since 0.1.0
@@ -79,11 +109,18 @@ export interface Request {
   readonly fallback: Fallback | null
   readonly focus: string | undefined
   readonly maxTokens: number
+  readonly tools?: ToolSet
 }
 
 /**
- * What a summariser answers: the text, the model that wrote it if one did, what that was billed, and whether the text was
- * cut at the output limit.
+ * What a summariser answers.
+ *
+ * **Details**
+ *
+ * - `text`: the summary as it was written; reasoning in it is taken out later. `isTruncated`: whether it was cut at the
+ *   output limit.
+ * - `model`, `provider`: who wrote it, as the answer itself says where it does; `null` or absent where no model did.
+ * - `usage`: what that was billed, in tokens; `null` where nothing says.
  *
  * @category models
  * @since 0.1.0
@@ -91,9 +128,44 @@ export interface Request {
 export interface Reply {
   readonly text: string
   readonly model: string | null
+  readonly provider?: string | null
   readonly usage: { readonly inputTokens: TokenMeter.Usage; readonly outputTokens: number | undefined } | null
   readonly isTruncated: boolean
 }
+
+/**
+ * What is known of the call behind a summary, beside the summary itself.
+ *
+ * **Details**
+ *
+ * - `purpose`: always `compaction`. `provider`, `model`: who wrote it, `null` where no model did or nothing says.
+ * - `layout`, `fallback`: how the span was put, and why so. `outputLimit`: how long the summary might be, in tokens.
+ * - `input`: all that was read, `cacheRead` and `cacheWrite`: of it, from and into the provider's cache; `output`: what was
+ *   written. In tokens as billed, `null` where nothing says.
+ * - `milliseconds`: how long it took, calls that were too long and were asked again included.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Evidence = Schema.Struct({
+  purpose: Schema.Literal("compaction"),
+  provider: Schema.NullOr(Schema.String),
+  model: Schema.NullOr(Schema.String),
+  layout: Layout,
+  fallback: Schema.NullOr(Fallback),
+  outputLimit: Schema.Natural,
+  input: Schema.NullOr(Schema.Finite),
+  cacheRead: Schema.NullOr(Schema.Finite),
+  cacheWrite: Schema.NullOr(Schema.Finite),
+  output: Schema.NullOr(Schema.Finite),
+  milliseconds: Schema.Finite
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Evidence = typeof Evidence.Type
 
 /**
  * Fails when a summary could not be written. `reason` is what went wrong in a sentence, `cause` the error itself;
@@ -107,7 +179,7 @@ export class SummarizerFailed extends Schema.TaggedError<SummarizerFailed>("effe
   { reason: Schema.String, isOverflow: Schema.Boolean, cause: Schema.optionalKey(Schema.Defect()) }
 ) {
   override get message() {
-    return `The summary could not be written: ${this.reason}. The conversation is as it was; the ladder serves instead. `
+    return `The summary could not be written: ${this.reason}. The conversation is unchanged; the ladder serves instead. `
       + "Check the model behind the Summarizer layer, or leave `summary` out of the policy."
   }
 }
@@ -159,6 +231,22 @@ export class SummaryEmpty
 }
 
 /**
+ * Fails when the reply is no summary: it calls a tool, declines, asks back, has none of the sections that were asked for, or
+ * is far too short for its span. `reason` says which, in a sentence.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotASummary extends Schema.TaggedError<NotASummary>("effect-compaction/NotASummary")("NotASummary", {
+  reason: Schema.String
+}) {
+  override get message() {
+    return `The reply is no summary: ${this.reason}. The conversation is unchanged; the ladder serves instead. Use another `
+      + "model behind the Summarizer layer, say what to write in summary.directive, or leave `summary` out of the policy."
+  }
+}
+
+/**
  * Fails when a summary claims what is not in what it summarises, and the policy refuses that.
  *
  * @category errors
@@ -182,18 +270,35 @@ export class SummaryUnfaithful extends Schema.TaggedError<SummaryUnfaithful>("ef
  * @category errors
  * @since 0.1.0
  */
-export type SummaryError = SummarizerFailed | SummaryTimedOut | SummaryTruncated | SummaryEmpty | SummaryUnfaithful
+export type SummaryError =
+  | SummarizerFailed
+  | SummaryTimedOut
+  | SummaryTruncated
+  | SummaryEmpty
+  | NotASummary
+  | SummaryUnfaithful
 
 /**
- * A summariser. `cache` tells whether it reads the prompt cache of the conversation: only the same model on the same
- * route does.
+ * A summariser.
+ *
+ * **Details**
+ *
+ * - `cache`: whether it reads the prompt cache of the conversation: only the same model on the same route does.
+ * - `needsTools`: whether it can send messages that hold calls only together with the tools; where those are not known it is
+ *   given the span as text. `false` when left out.
+ * - `headings`: those it writes, one of which a summary must have; those of the directive when left out, `[]` for one that
+ *   writes in a form of its own.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Service {
   readonly cache: "shared" | "other"
-  readonly summarize: (request: Request) => Effect.Effect<Reply, SummarizerFailed | SummaryTruncated | SummaryEmpty>
+  readonly needsTools?: boolean
+  readonly headings?: ReadonlyArray<string>
+  readonly summarize: (
+    request: Request
+  ) => Effect.Effect<Reply, SummarizerFailed | SummaryTruncated | SummaryEmpty | NotASummary>
 }
 
 /**
@@ -246,22 +351,29 @@ const failed = (error: unknown): SummarizerFailed =>
  *
  * **Details**
  *
- * - `name`: of the model, for the record. `cache`: `shared` when it is the model of the conversation on the same route.
- * - `generate`: how it is called; with the prompt alone when left out. The definitions of tools stand at the front of what
- *   a provider caches, so a call without those of the conversation reads nothing from its cache: give the toolkit here,
- *   with `toolChoice: "none"` and `disableToolCallResolution: true`. No tool may run.
+ * - `name`, `provider`: of the model, for the record, where its answer does not say. `cache`: `shared` when it is the model
+ *   of the conversation on the same route.
+ * - `generate`: how it is called. When left out, it is called with the prompt and the tools of the conversation, none of
+ *   which may run. One of your own does the same: give the tools, with `toolChoice: "none"` and
+ *   `disableToolCallResolution: true`.
  *
  * @category models
  * @since 0.1.0
  */
 export interface ModelOptions {
   readonly name?: string
+  readonly provider?: string
   readonly cache?: Service["cache"]
-  readonly generate?: (model: LanguageModel.LanguageModel, prompt: Prompt.Prompt) => Effect.Effect<Answer, unknown>
+  readonly generate?: (
+    model: LanguageModel.LanguageModel,
+    prompt: Prompt.Prompt,
+    tools: ToolSet | undefined
+  ) => Effect.Effect<Answer, unknown>
 }
 
 /**
- * What is read of the answer of a language model; a `GenerateTextResponse` of any toolkit is one.
+ * What is read of the answer of a language model; a `GenerateTextResponse` of any toolkit is one. `content` holds the calls
+ * it made and the name of the model that answered.
  *
  * @category models
  * @since 0.1.0
@@ -270,6 +382,34 @@ export interface Answer {
   readonly text: string
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
+  readonly content?: ReadonlyArray<{ readonly type: string; readonly modelId?: string | undefined }>
+}
+
+/** The tools as a toolkit that runs none of them: what a provider must be told of, and nothing else. */
+const idle = (tools: ToolSet): Toolkit.WithHandler<Record<string, Tool.Any>> => ({
+  tools,
+  handle: (name) => Effect.die(`a summary calls no tool, and called ${name}`)
+})
+
+/** How a model is called with tools that nobody may run: nothing is decoded, so what their handlers need is not needed. */
+type Idle = (options: {
+  readonly prompt: Prompt.Prompt
+  readonly toolkit: Toolkit.WithHandler<Record<string, Tool.Any>>
+  readonly toolChoice: "none"
+  readonly disableToolCallResolution: true
+}) => Effect.Effect<Answer, unknown>
+
+const generateWith: NonNullable<ModelOptions["generate"]> = (model, prompt, tools) => {
+  if (tools === undefined) return model.generateText({ prompt })
+  // The overload of the method for such options, with tools whose types are not known here.
+  const generate = model.generateText as Idle
+  return generate({ prompt, toolkit: idle(tools), toolChoice: "none", disableToolCallResolution: true })
+}
+
+/** Why an answer that ended so is no summary. */
+const endings: { readonly [reason in Response.FinishReason]?: string } = {
+  error: "the model ended with an error",
+  "content-filter": "a content filter ended the answer"
 }
 
 /**
@@ -284,16 +424,24 @@ export const fromModel = (
   options?: ModelOptions
 ): Service => ({
   cache: options?.cache ?? "shared",
-  summarize: Effect.fnUntraced(function*({ maxTokens, prompt }) {
-    const generate = options?.generate ?? ((given, text) => given.generateText({ prompt: text }))
-    const response = yield* Effect.mapError(generate(model, prompt), failed)
-    if (response.finishReason === "length") return yield* new SummaryTruncated({ maxTokens })
-    if (response.finishReason === "error") return yield* failed("the model ended with an error")
-    if (response.finishReason === "content-filter") return yield* failed("a content filter ended the answer")
+  needsTools: options?.generate === undefined,
+  summarize: Effect.fnUntraced(function*({ layout, maxTokens, prompt, tools }) {
+    const generate = options?.generate ?? generateWith
+    const sent = layout === "suffix" ? tools : undefined
+    const response = yield* Effect.mapError(generate(model, prompt, sent), failed)
+    const { content = [], finishReason } = response
+    if (finishReason === "length") return yield* new SummaryTruncated({ maxTokens })
+    const ending = endings[finishReason]
+    if (ending !== undefined) return yield* failed(ending)
+    if (finishReason === "tool-calls" || content.some(({ type }) => type === "tool-call")) {
+      return yield* new NotASummary({ reason: "it calls a tool" })
+    }
+    if (finishReason === "pause") return yield* new NotASummary({ reason: "the model paused in the midst of it" })
     if (response.text.trim() === "") return yield* new SummaryEmpty()
     return {
       text: response.text,
-      model: options?.name ?? null,
+      model: content.find(({ type }) => type === "response-metadata")?.modelId ?? options?.name ?? null,
+      provider: options?.provider ?? null,
       usage: { inputTokens: response.usage.inputTokens, outputTokens: response.usage.outputTokens.total },
       isTruncated: false
     }
@@ -301,13 +449,26 @@ export const fromModel = (
 })
 
 /**
- * Summarises with the language model that is provided to this layer; see {@link fromModel}.
+ * Summarises with the language model that is provided to this layer; see {@link fromModel}. The names of provider and model
+ * are those of the layer, where it provides them.
  *
  * @category layers
  * @since 0.1.0
  */
 export const layerModel = (options?: ModelOptions): Layer.Layer<never, never, LanguageModel.LanguageModel> =>
-  Layer.effect(Summarizer, Effect.map(LanguageModel.LanguageModel, (model) => fromModel(model, options)))
+  Layer.effect(
+    Summarizer,
+    Effect.gen(function*() {
+      const model = yield* LanguageModel.LanguageModel
+      const name = yield* Effect.serviceOption(Model.ModelName)
+      const provider = yield* Effect.serviceOption(Model.ProviderName)
+      return fromModel(model, {
+        ...(Option.isSome(name) ? { name: name.value } : undefined),
+        ...(Option.isSome(provider) ? { provider: provider.value } : undefined),
+        ...options
+      })
+    })
+  )
 
 /**
  * A summariser that needs no model and always says the same of the same span: human messages in their own words,
@@ -318,6 +479,7 @@ export const layerModel = (options?: ModelOptions): Layer.Layer<never, never, La
  */
 export const extractive: Service = {
   cache: "other",
+  headings: [],
   summarize: (request) => {
     const text = Extract.summary(request.messages, request.maxTokens)
     return text === ""
@@ -345,6 +507,7 @@ export const layerFromFunction = <E>(
 ): Layer.Layer<never> =>
   Layer.succeed(Summarizer, {
     cache: "other",
+    headings: [],
     summarize: (request) =>
       Effect.map(Effect.mapError(summarize(request.text, request), failed), (text) => ({
         text,

@@ -183,6 +183,11 @@ const rows: ReadonlyArray<Row> = [
       Sessions.answering(({ maxTokens }) => Effect.fail(new Summarizer.SummaryTruncated({ maxTokens }))).service
     )
   },
+  {
+    error: "NotASummary",
+    names: ["summary.directive", "Summarizer"],
+    test: compacting(Sessions.saying("I'm sorry, but I can't help with that.").service)
+  },
   { error: "SummaryEmpty", names: ["summary", "Summarizer"], test: compacting(Sessions.saying(" \n").service) },
   {
     error: "SummaryUnfaithful",

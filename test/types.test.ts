@@ -102,6 +102,7 @@ ok<
     | Summarizer.SummaryTimedOut
     | Summarizer.SummaryTruncated
     | Summarizer.SummaryEmpty
+    | Summarizer.NotASummary
     | Summarizer.SummaryUnfaithful
     | Guard.SummaryNotSmaller
   >

@@ -78,7 +78,7 @@ export const counted = (self: Summarizer.Service) => {
   // A command that is killed says nothing any more: whoever did not answer took too long, unless it said why not.
   let reason = "it took longer than summary.timeout"
   const service: Summarizer.Service = {
-    cache: self.cache,
+    ...self,
     summarize: (request) =>
       Effect.suspend(() => {
         calls++

@@ -136,7 +136,30 @@ const isObservation = (message: Schema.JsonObject | undefined): boolean =>
   (Json.isObject(message.extra) && message.extra.returncode !== undefined ||
     (typeof message.content === "string" && message.content.startsWith("<returncode>")))
 
-const fence = /```[\w-]*\s*\n(.*?)\n```/gs
+/** A fenced block of a text: where it stands, and what is in it. */
+interface Fence {
+  readonly from: number
+  readonly to: number
+  readonly body: string
+}
+
+/** The fenced blocks of a text: from a line that ends with a fence, with or without a language, to a line that begins with one. */
+const fencesOf = (text: string): ReadonlyArray<Fence> => {
+  const found: Array<Fence> = []
+  let opened: { readonly from: number; readonly body: number } | undefined
+  let at = 0
+  for (const line of text.split("\n")) {
+    const fence = line.lastIndexOf("```")
+    if (opened !== undefined && line.startsWith("```") && at > opened.body) {
+      found.push({ from: opened.from, to: at + 3, body: text.slice(opened.body, at - 1) })
+      opened = undefined
+    } else if (opened === undefined && fence >= 0 && /^[\w-]*\s*$/.test(line.slice(fence + 3))) {
+      opened = { from: at + fence, body: at + line.length + 1 }
+    }
+    at += line.length + 1
+  }
+  return found
+}
 
 /** The one command of an answer in text. */
 const commandOf = (content: Schema.Json | undefined, extra: Schema.Json | undefined): string | undefined => {
@@ -144,14 +167,16 @@ const commandOf = (content: Schema.Json | undefined, extra: Schema.Json | undefi
   const only = actions.length === 1 ? actions[0] : undefined
   if (Json.isObject(only) && typeof only.command === "string") return only.command
   if (typeof content !== "string") return undefined
-  const blocks = Array.from(content.matchAll(fence), (match) => match[1] ?? "")
-  return blocks.length === 1 ? blocks[0]?.trim() : undefined
+  const blocks = fencesOf(content)
+  return blocks.length === 1 ? blocks[0]?.body.trim() : undefined
 }
 
-const withoutCommand = (content: Schema.Json | undefined, command: string): Schema.Json =>
-  typeof content === "string"
-    ? content.replaceAll(fence, (block, body: string) => body.trim() === command.trim() ? "" : block).trim()
-    : content ?? null
+const withoutCommand = (content: Schema.Json | undefined, command: string): Schema.Json => {
+  if (typeof content !== "string") return content ?? null
+  const own = fencesOf(content).filter(({ body }) => body.trim() === command.trim())
+  const starts = [0, ...own.map(({ to }) => to)]
+  return starts.map((start, n) => content.slice(start, own[n]?.from)).join("").trim()
+}
 
 const responses = (
   messages: ReadonlyArray<Schema.JsonObject>,

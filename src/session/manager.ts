@@ -188,10 +188,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
 
   /** Notes the evidence of a summary, whose checkpoint is appended next. */
   const noteSummary = (made: Summarise.Made, commandId: string | null = null) => {
-    const { fallback, layout, reply: { model, usage }, span: { price, seqs }, text } = made
-    const input = usage === null ? null : TokenMeter.usedOf(usage.inputTokens) ?? null
-    const output = usage?.outputTokens ?? null
-    notes.push({ _tag: "Summarised", seqs, price, text, model, layout, fallback, input, output, commandId })
+    const { evidence, raw, span: { price, seqs }, text } = made
+    notes.push({ _tag: "Summarised", seqs, price, text, raw, ...evidence, commandId })
   }
 
   /** Notes what was billed; what is malformed is no bill. */

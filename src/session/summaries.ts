@@ -33,6 +33,8 @@ export interface Summaries {
   readonly retry: Schedule.Schedule<unknown, Failure> | undefined
   readonly handle: FiberHandle.FiberHandle<unknown>
   readonly publish: Publish
+  /** Those that the conversation was last sent with. */
+  tools: Summarizer.ToolSet | undefined
   refire: Refire.State
   isRunning: boolean
   made: Summarise.Made | undefined
@@ -65,13 +67,13 @@ export const phaseOf = (self: Summaries): "idle" | "running" | "ready" | "stoppe
  * cannot be interrupted is left behind when its time is up, and nobody waits for it.
  */
 const bounded = (
-  { retry, service, summary }: Summaries,
+  { retry, service, summary, tools }: Summaries,
   plan: Summarise.Plan,
   timeout: Duration.Duration
 ): Effect.Effect<Exit.Exit<Summarise.Made, Failure>> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
-      const once = Summarise.run(service, plan, summary)
+      const once = Summarise.run(service, { ...plan, tools: (yield* Summarizer.Tools) ?? tools }, summary)
       const writing = retry === undefined ? once : Effect.retry(once, { schedule: retry, while: isTransient })
       const fiber = yield* Effect.forkDetach(restore(writing), { startImmediately: true })
       const abandon = Effect.sync(() => fiber.interruptUnsafe())
@@ -95,24 +97,14 @@ const causes = {
 
 const readyEvent = (made: Summarise.Made, milliseconds: number): typeof CompactionEvent.SummaryReady.Type => ({
   _tag: "SummaryReady",
+  ...made.evidence,
   milliseconds,
   before: made.span.price,
   after: made.price,
-  model: made.reply.model,
-  layout: made.layout,
-  fallback: made.fallback,
-  input: usedBy(made),
-  output: made.reply.usage?.outputTokens ?? null,
   claims: made.strays.claims,
   rules: made.strays.rules,
   lost: made.lost
 })
-
-const usedBy = ({ reply: { usage } }: Summarise.Made): number | null => {
-  if (usage === null) return null
-  const { cacheRead = 0, cacheWrite = 0, total, uncached } = usage.inputTokens
-  return uncached === undefined ? total ?? null : uncached + cacheRead + cacheWrite
-}
 
 const fail = Effect.fnUntraced(function*(
   self: Summaries,
@@ -166,6 +158,8 @@ const take = Effect.fnUntraced(function*(
       return yield* refuse(self, "notSmaller", error.value.message)
     case "SummaryUnfaithful":
       return yield* refuse(self, "unfaithful", error.value.message)
+    case "NotASummary":
+      return yield* refuse(self, "notSummary", error.value.message)
     default:
       return yield* fail(self, causes[error.value._tag], error.value.message, milliseconds)
   }
@@ -323,6 +317,7 @@ export interface Outcome {
 /** Takes in how a request ended: whether the summary that was ready is used, stays ready, or is given up. */
 export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outcome, limit: number) {
   const { ready } = self
+  self.tools = (yield* Summarizer.Tools) ?? self.tools
   // The view is another one after a boundary: what was no span in a fuller one may be one in it.
   if (outcome.count < self.count) self.notBefore = 0
   self.count = outcome.count
@@ -400,6 +395,7 @@ export const make = (
     retry,
     handle,
     publish,
+    tools: undefined,
     refire: Refire.initial,
     isRunning: false,
     made: undefined,

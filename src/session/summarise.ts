@@ -1,4 +1,5 @@
 import * as Prompt from "effect/ai/Prompt"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Checkpoint from "../Checkpoint.ts"
@@ -6,7 +7,9 @@ import * as Guard from "../Guard.ts"
 import * as Marks from "../Marks.ts"
 import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
+import * as Reply from "../text/reply.ts"
 import * as Text from "../text/text.ts"
+import * as TokenMeter from "../TokenMeter.ts"
 import type * as View from "../View.ts"
 
 /**
@@ -22,17 +25,20 @@ export interface Plan {
   readonly limit: number
   readonly room: number
   readonly focus: string | undefined
+  readonly tools?: Summarizer.ToolSet | undefined
 }
 
-/** What came of it: the checkpoint and the span it stands for, which may be shorter than the one that was asked for. */
+/**
+ * What came of it: the checkpoint and the span it stands for, which may be shorter than the one that was asked for. `text`
+ * is the summary, `raw` what the summariser answered.
+ */
 export interface Made {
   readonly span: Checkpoint.Span
   readonly message: Prompt.UserMessage
   readonly price: number
   readonly text: string
-  readonly reply: Summarizer.Reply
-  readonly layout: Summarizer.Layout
-  readonly fallback: Summarizer.Fallback | null
+  readonly raw: string
+  readonly evidence: Summarizer.Evidence
   readonly strays: Checkpoint.Strays
   readonly lost: ReadonlyArray<number>
 }
@@ -40,51 +46,60 @@ export interface Made {
 const user = (text: string): Prompt.UserMessage =>
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
 
-const directiveOf = (focus: string | undefined, maxTokens: number): string => {
+const directiveOf = (asked: string, focus: string | undefined, maxTokens: number): string => {
   const length = `Use at most about ${maxTokens} tokens.`
-  return `${Summarizer.directive}\n\n${length}${focus === undefined ? "" : `\n\nKeep an eye on: ${focus}`}`
+  return `${asked}\n\n${length}${focus === undefined ? "" : `\n\nKeep an eye on: ${focus}`}`
 }
+
+const hasCalls = (messages: ReadonlyArray<Prompt.Message>): boolean =>
+  messages.some((message) =>
+    message.role === "tool" ||
+    (message.role === "assistant" && message.content.some(({ type }) => type === "tool-call"))
+  )
 
 /** A summary is asked to be short: this share of what it stands for, and never less than a few paragraphs. */
 const replyShare = 0.15
 const replyMinimum = 400
 
 const requestOf = (
+  service: Summarizer.Service,
   plan: Plan,
   span: Checkpoint.Span,
   summary: Settings.Summary,
-  fallback: Summarizer.Fallback | null
+  overflow: boolean
 ): Summarizer.Request => {
   const text = Checkpoint.render(plan.view, span, { resultChars: summary.resultChars })
   const seqs = new Set(span.seqs)
-  const { focus } = plan
+  const { focus, tools } = plan
   const maxTokens = Math.min(summary.maxTokens, Math.max(replyMinimum, Math.floor(span.price * replyShare)))
-  const directive = directiveOf(focus, maxTokens)
-  const isSuffix = fallback === null && summary.layout === "suffix" && typeof plan.prefix !== "string"
+  const directive = directiveOf(summary.directive ?? Summarizer.directive, focus, maxTokens)
+  const prefix = overflow ? "overflow" : prefixOf(service, plan, summary)
   return {
     prompt: Prompt.fromMessages(
-      isSuffix && typeof plan.prefix !== "string"
-        ? [...plan.prefix, user(directive)]
-        : [user(`<conversation>\n${contained(text)}\n</conversation>\n\n${directive}`)]
+      typeof prefix === "string" || prefix === null
+        ? [user(`<conversation>\n${contained(text)}\n</conversation>\n\n${directive}`)]
+        : [...prefix, user(directive)]
     ),
     messages: plan.view.items.filter((item) => seqs.has(item.seq)).map((item) => item.message),
     text,
-    layout: isSuffix ? "suffix" : "standalone",
-    fallback: isSuffix ? null : fallbackOf(plan, summary, fallback),
+    layout: typeof prefix === "string" || prefix === null ? "standalone" : "suffix",
+    fallback: typeof prefix === "string" ? prefix : null,
     focus,
-    maxTokens
+    maxTokens,
+    ...(tools === undefined ? undefined : { tools })
   }
 }
 
-/** Where text is what the settings ask for, it is no fallback, unless an overflow made it shorter than it would be. */
-const fallbackOf = (
-  plan: Plan,
-  summary: Settings.Summary,
-  fallback: Summarizer.Fallback | null
-): Summarizer.Fallback | null => {
-  if (fallback === "overflow") return fallback
+/** The messages that the directive is put behind, or why the span is put as text; `null` where the settings ask for text. */
+const prefixOf = (
+  service: Summarizer.Service,
+  { prefix, tools }: Plan,
+  summary: Settings.Summary
+): Plan["prefix"] | null => {
   if (summary.layout === "standalone") return null
-  return fallback ?? (typeof plan.prefix === "string" ? plan.prefix : null)
+  if (service.cache === "other") return "otherModel"
+  if (typeof prefix === "string" || service.needsTools !== true || tools !== undefined) return prefix
+  return hasCalls(prefix) ? "noTools" : prefix
 }
 
 /** A text that cannot end the element it stands in. */
@@ -128,9 +143,9 @@ const tooLong = new Summarizer.SummarizerFailed({
  */
 const ask = Effect.fnUntraced(function*(service: Summarizer.Service, plan: Plan, summary: Settings.Summary) {
   let span = plan.span
-  let fallback: Summarizer.Fallback | null = service.cache === "other" ? "otherModel" : null
+  let overflow = false
   for (let halved = 0;;) {
-    const request = requestOf(plan, span, summary, fallback)
+    const request = requestOf(service, plan, span, summary, overflow)
     const result = fits(plan, request)
       ? yield* Effect.result(service.summarize(request))
       : Result.fail(tooLong)
@@ -139,9 +154,59 @@ const ask = Effect.fnUntraced(function*(service: Summarizer.Service, plan: Plan,
     if (error._tag !== "SummarizerFailed" || !error.isOverflow) return yield* error
     if (request.layout === "standalone" && halved++ >= halvings) return yield* error
     if (request.layout === "standalone") span = olderHalf(plan.view, span)
-    fallback = "overflow"
+    overflow = true
   }
 })
+
+const attributesOf = ({ layout, maxTokens }: Summarizer.Request, reply: Summarizer.Reply) => {
+  const { inputTokens = {}, outputTokens } = reply.usage ?? {}
+  const known = {
+    "gen_ai.provider.name": reply.provider,
+    "gen_ai.response.model": reply.model,
+    "gen_ai.request.max_tokens": maxTokens,
+    "gen_ai.usage.input_tokens": inputOf(reply),
+    "gen_ai.usage.output_tokens": outputTokens,
+    "gen_ai.usage.cache_read.input_tokens": inputTokens.cacheRead,
+    "gen_ai.usage.cache_creation.input_tokens": inputTokens.cacheWrite,
+    "compaction.layout": layout
+  }
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null && value !== undefined))
+}
+
+/** All that the summariser read, in tokens as billed. */
+const inputOf = ({ usage }: Summarizer.Reply): number | null =>
+  usage === null ? null : TokenMeter.usedOf(usage.inputTokens) ?? null
+
+/** The calls of one summary, in a span of their own: what they are for, and what is known of the one that answered. */
+const traced = (service: Summarizer.Service, plan: Plan, summary: Settings.Summary) => {
+  const answered = Effect.tap(
+    ask(service, plan, summary),
+    ({ reply, request }) => Effect.annotateCurrentSpan(attributesOf(request, reply))
+  )
+  const attributes = { purpose: "compaction", "gen_ai.operation.name": "chat" }
+  return Effect.withSpan(answered, "compaction.summary", { attributes, captureStackTrace: false })
+}
+
+const evidenceOf = (
+  request: Summarizer.Request,
+  reply: Summarizer.Reply,
+  milliseconds: number
+): Summarizer.Evidence => {
+  const { inputTokens = {}, outputTokens = null } = reply.usage ?? {}
+  return {
+    purpose: "compaction",
+    provider: reply.provider ?? null,
+    model: reply.model,
+    layout: request.layout,
+    fallback: request.fallback,
+    outputLimit: request.maxTokens,
+    input: inputOf(reply),
+    cacheRead: inputTokens.cacheRead ?? null,
+    cacheWrite: inputTokens.cacheWrite ?? null,
+    output: outputTokens,
+    milliseconds
+  }
+}
 
 /** What people and the system have said, in the view or not: a rule may have its origin there, generations ago. */
 const statedIn = ({ length, transcript }: View.View): ReadonlyArray<string> =>
@@ -150,18 +215,6 @@ const statedIn = ({ length, transcript }: View.View): ReadonlyArray<string> =>
     .filter((entry) => entry.human || entry.role === "system")
     .map((entry) => Text.ofMessage(entry.message))
 
-/** Headings, and the words for an empty section. */
-const nothingSaid = /^\s*(#.*|[-*]?\s*\(?(none|n\/a|nothing)\)?\.?|[^\p{L}\p{N}]*)$/iu
-
-const saysNothing = (text: string): boolean => text.split("\n").every((line) => nothingSaid.test(line))
-
-/** How an error begins that a framework handed on as if it were the answer. */
-const errorStart =
-  /^[\s"'[({<]*((\w+\.)*[A-Z]\w*(Error|Exception)\b|errors?\b|exception\b|traceback\b|rate.?limit|too many requests|(http |status )?[45]\d\d\b)/i
-
-/** A short text that begins like an error and has none of the sections that were asked for. */
-const isErrorText = (text: string): boolean => text.length < 500 && errorStart.test(text) && !/^#/m.test(text)
-
 /** How many summaries lie in each other: one more than in the newest of those that a span takes in. */
 const generationOf = ({ transcript }: View.View, span: Checkpoint.Span): number =>
   1 + span.seqs.reduce(
@@ -169,24 +222,27 @@ const generationOf = ({ transcript }: View.View, span: Checkpoint.Span): number 
     0
   )
 
-/** Asks for a summary and judges it: nothing is written anywhere, so whatever fails leaves the session as it was. */
+/** Asks for a summary and judges it: nothing is written anywhere, so whatever fails leaves the session unchanged. */
 export const run = Effect.fnUntraced(function*(
   service: Summarizer.Service,
   plan: Plan,
   summary: Settings.Summary
 ): Effect.fn.Return<Made, Summarizer.SummaryError | Guard.SummaryNotSmaller> {
-  const { reply, request, span } = yield* ask(service, plan, summary)
+  const begun = yield* Clock.currentTimeMillis
+  const { reply, request, span } = yield* traced(service, plan, summary)
+  const milliseconds = (yield* Clock.currentTimeMillis) - begun
   if (reply.isTruncated) return yield* new Summarizer.SummaryTruncated({ maxTokens: request.maxTokens })
-  if (saysNothing(reply.text)) return yield* new Summarizer.SummaryEmpty()
-  if (isErrorText(reply.text)) {
+  const text = Reply.said(reply.text)
+  if (Reply.saysNothing(text)) return yield* new Summarizer.SummaryEmpty()
+  if (Reply.isErrorText(text)) {
     return yield* new Summarizer.SummarizerFailed({
-      reason: `the summary is the text of an error: ${reply.text.trim().slice(0, 200)}`,
+      reason: `the summary is the text of an error: ${text.slice(0, 200)}`,
       isOverflow: false
     })
   }
   const { transcript } = plan.view
   const ledger = Checkpoint.ledger(transcript, span, Math.floor(plan.limit * summary.ledger))
-  const message = Checkpoint.message(reply.text, {
+  const message = Checkpoint.message(text, {
     span,
     generation: generationOf(plan.view, span),
     model: reply.model,
@@ -194,9 +250,14 @@ export const run = Effect.fnUntraced(function*(
   })
   const price = transcript.priceOf(message)
   if (price >= span.price) return yield* new Guard.SummaryNotSmaller({ before: span.price, after: price })
+  const fault = Reply.faultOf(text, {
+    headings: service.headings ?? Reply.headingsOf(summary.directive ?? Summarizer.directive),
+    tokens: span.price
+  })
+  if (fault !== undefined) return yield* new Summarizer.NotASummary({ reason: fault })
   const strays = summary.faithful === "off"
     ? { claims: [], rules: [] }
-    : Checkpoint.strays(reply.text, Checkpoint.render(plan.view, span), statedIn(plan.view))
+    : Checkpoint.strays(text, Checkpoint.render(plan.view, span), statedIn(plan.view))
   if (summary.faithful === "refuse" && strays.claims.length + strays.rules.length > 0) {
     return yield* new Summarizer.SummaryUnfaithful(strays)
   }
@@ -204,10 +265,9 @@ export const run = Effect.fnUntraced(function*(
     span,
     message,
     price,
-    text: reply.text,
-    reply,
-    layout: request.layout,
-    fallback: request.fallback,
+    text,
+    raw: reply.text,
+    evidence: evidenceOf(request, reply, milliseconds),
     strays,
     lost: ledger.lost
   }

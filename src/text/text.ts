@@ -121,7 +121,15 @@ const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff
 export const safeCut = (text: string, at: number): number =>
   at > 0 && at < text.length && isHigh(text.charCodeAt(at - 1)) && isLow(text.charCodeAt(at)) ? at - 1 : at
 
-const thousands = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ",")
+const thousands = (n: number): string => {
+  const digits = String(n)
+  const first = digits.length % 3
+  const groups = Array.from(
+    { length: Math.floor(digits.length / 3) },
+    (_, at) => digits.slice(first + 3 * at, first + 3 * at + 3)
+  )
+  return [...(first === 0 ? [] : [digits.slice(0, first)]), ...groups].join(",")
+}
 
 /** What a truncated text keeps. */
 export interface Cut {

@@ -64,6 +64,26 @@ describe("what providers answer", () => {
     })
   }
 
+  it("digits without end are no number of tokens, and a long error is read at both ends", () => {
+    const endless = "1".repeat(400)
+    const texts = [
+      `prompt is too long: ${endless} tokens > 200000 maximum`,
+      `This model's maximum context length is ${endless} tokens. However, your messages resulted in ${endless} tokens.`,
+      `Range of input length should be [1, ${endless}]`,
+      "prompt is too long: 9999999999999 tokens > 0 maximum"
+    ]
+    for (const text of texts) {
+      assert.isTrue(Overflow.describes(text))
+      for (const value of Object.values(Overflow.refusedOf(text))) assert.isAtMost(value, 1e9)
+      assert.isUndefined(Overflow.refusedOf(text).tokens)
+    }
+    const words = "word ".repeat(20_000)
+    const said = "prompt is too long: 210000 tokens > 200000 maximum"
+    for (const text of [`${said} ${words}`, `${words} ${said}`]) {
+      assert.deepStrictEqual(Overflow.refusedOf(text), { tokens: 210_000, maximum: 200_000 })
+    }
+  })
+
   it("a code in the metadata is enough, and is none under a reason of its own", () => {
     const metadata = { openai: { errorCode: "context_length_exceeded" } }
     const make = (reason: AiError.AiErrorReason) => AiError.make({ module: "a", method: "b", reason })

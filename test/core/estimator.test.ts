@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Marks from "effect-compaction/Marks"
 import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import { answers, assistant, calls, prompt, result, system, user } from "./conversation.ts"
+import { answers, assistant, calls, prompt, result, system, turn, user } from "./conversation.ts"
 
 const { isPartial, price } = Estimator.chars
 
@@ -230,6 +231,47 @@ describe("other estimators", () => {
     const tokens = Estimator.tokenizer((text) => Uint32Array.from(text, (_, at) => at))
     assert.strictEqual(tokens.price(user("abc")), 4 + 4 + 3)
   })
+
+  it("a tokenizer that throws on a text leaves it to its characters, and says so", () => {
+    const strict = Estimator.tokenizer((text) => {
+      if (text.includes("<|endoftext|>")) throw new Error("disallowed special token")
+      return text.length / 4
+    })
+    const special = user("what is <|endoftext|>?")
+    const system = Prompt.makeMessage("system", { content: "Never say <|endoftext|>." })
+    for (const message of [special, system, turn("<|endoftext|>", 90)[1]!]) {
+      assert.strictEqual(strict.price(message), Estimator.chars.price(message))
+      assert.strictEqual(strict.faultOf?.(message), "disallowed special token")
+    }
+    assert.strictEqual(strict.price(user("abcde")), 4 + 4 + 2, "whole tokens")
+    assert.isUndefined(strict.faultOf?.(user("abcde")))
+    for (const count of [NaN, Infinity, -1]) {
+      const broken = Estimator.tokenizer(() => count)
+      assert.strictEqual(broken.price(special), Estimator.chars.price(special))
+      assert.include(broken.faultOf?.(special) ?? "", "no number of tokens")
+    }
+  })
+
+  it("a price that throws or is no number is that of the characters, and says so", () => {
+    const strict = Estimator.make((message) => message.role === "system" ? 3 : JSON.parse("no"))
+    assert.strictEqual(strict.price(user("abcd")), Estimator.chars.price(user("abcd")))
+    assert.isString(strict.faultOf?.(user("abcd")))
+    assert.strictEqual(strict.price(Prompt.makeMessage("system", { content: "x" })), 3)
+    assert.strictEqual(Estimator.make(() => NaN).price(user("abcd")), Estimator.chars.price(user("abcd")))
+  })
+
+  it.effect("a session goes on over a text that its tokenizer throws on", () =>
+    Effect.gen(function*() {
+      const manager = yield* ContextManager.make({ settings: { maxTokens: 1_000, notice: false } })
+      for (let n = 0; n < 30; n++) {
+        yield* manager.append([{ role: "user", content: `<|endoftext|> ${n} ${"and so on ".repeat(20)}` }])
+        assert.isAtMost((yield* manager.request).count.tokens, 1_000)
+      }
+    }).pipe(
+      Effect.provide(Estimator.layer(Estimator.tokenizer((text) => {
+        throw new Error(text)
+      })))
+    ))
 
   it.effect("one is provided as a service, and the default needs no layer", () =>
     Effect.gen(function*() {

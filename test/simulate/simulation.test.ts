@@ -229,6 +229,7 @@ describe("Simulation", () => {
       Effect.gen(function*() {
         const saying = (text: (tokens: number) => string): Summarizer.Service => ({
           cache: "shared",
+          headings: [],
           summarize: ({ maxTokens }) =>
             Effect.succeed({ text: text(maxTokens), model: null, usage: null, isTruncated: false })
         })
@@ -237,7 +238,7 @@ describe("Simulation", () => {
           const { rows } = yield* Simulation.run(recording, policy, { ...world, summarizer })
           return rows.find((row) => row.absorbed > 0)!
         })
-        const short = yield* firstAbsorbed(saying(() => "short"))
+        const short = yield* firstAbsorbed(saying(() => "a short one"))
         const long = yield* firstAbsorbed(saying((tokens) => "long".repeat(tokens - 8)))
         assert.strictEqual(short.absorbed, long.absorbed)
         assert.approximately(short.viewTokens, long.viewTokens, 4)
