@@ -13,12 +13,13 @@
  *
  * @since 0.1.0
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type * as KeyValueStore from "effect/persistence/KeyValueStore"
 import type * as Scope from "effect/Scope"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as File from "./store/file.ts"
 import type { FileOptions } from "./store/file.ts"
 import * as KeyValue from "./store/keyValue.ts"
@@ -125,6 +126,30 @@ export const layerKeyValueStore = (options?: {
   readonly prefix?: string
 }): Layer.Layer<SessionStore, never, KeyValueStore.KeyValueStore> =>
   Layer.effect(SessionStore, makeKeyValueStore(options))
+
+/**
+ * Keeps sessions in a database, through the `SqlClient` of the context, whatever driver made it.
+ *
+ * **Details**
+ *
+ * The tables are made where they are not, and brought up to date where they are; their names begin with `prefix`
+ * (`compaction_` by default). Events are text, so that the order of keys stays. An append is one statement, and carries the
+ * epoch under which the session was opened: opening it anew, anywhere, raises that, and an append of an older one fails with
+ * {@link SessionLost}. It never takes part in a transaction of the caller's. Appended is kept; `flush` has nothing to add.
+ *
+ * The dialects are those of PostgreSQL and SQLite.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerSql = (options?: {
+  readonly prefix?: string
+}): Layer.Layer<SessionStore, SessionStoreError, SqlClient.SqlClient> =>
+  Layer.effect(
+    SessionStore,
+    // Loaded where it is used: whoever keeps sessions in files has no need of databases.
+    Effect.flatMap(Effect.promise(() => import("./store/sql.ts")), ({ make }) => make(options?.prefix ?? "compaction_"))
+  )
 
 /**
  * Opens one session in a directory of its own, for one process at a time; the scope closes it.
