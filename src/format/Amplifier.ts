@@ -10,11 +10,11 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../Marks.ts"
 import * as Anthropic from "./parts/anthropic.ts"
-import * as Findings from "./parts/findings.ts"
+import * as Building from "./parts/building.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import type * as Reader from "./Reader.ts"
-import type * as Session from "./Session.ts"
 
 const roles = new Set(["system", "developer", "user", "assistant", "tool"])
 
@@ -50,107 +50,89 @@ export const reader: Reader.Reader = {
 }
 
 const start = (file: string, why: string): Reader.Parse => {
-  const messages: Array<Prompt.Message> = []
-  const lines: Array<number> = []
-  const names = new Map<string, string>()
-  const nameOf = (id: string) => names.get(id) ?? ""
-  let answered = false
-
-  const readUser = (
-    record: Schema.JsonObject,
-    place: Json.Place,
-    source: string | undefined
-  ): Json.Read<ReadonlyArray<Prompt.Message>> => {
-    const metadata = Json.isObject(record.metadata) ? record.metadata : {}
-    const named = source ?? (typeof metadata.source === "string" ? metadata.source : undefined)
-    return Result.map(
-      Anthropic.userMessages(record.content, Json.at(place, "content"), nameOf, named),
-      (read) => metadata.ephemeral === true ? read.map((message) => Marks.set(message, { ephemeral: true })) : read
-    )
-  }
-
-  const readMessage = (
-    record: Schema.JsonObject,
-    place: Json.Place
-  ): Json.Read<ReadonlyArray<Prompt.Message>> =>
-    Result.gen(function*() {
-      const role = yield* Json.stringAt(record, "role", place)
-      switch (role) {
-        case "system":
-        case "developer":
-          // A system message in the middle would move to the head and change the prefix of every request.
-          return answered
-            ? yield* readUser(record, place, "runtime-context")
-            : [Message.system(yield* plainText(record.content, Json.at(place, "content")))]
-        case "user":
-          return yield* readUser(record, place, undefined)
-        case "assistant":
-          answered = true
-          return [Message.assistant(yield* readAssistant(record, place))]
-        case "tool": {
-          const id = yield* Json.stringAt(record, "tool_call_id", place)
-          const content = yield* Anthropic.resultContent(record.content, Json.at(place, "content"))
-          const named = yield* Json.optionalStringAt(record, "name", place)
-          const name = nameOf(id) !== "" ? nameOf(id) : named ?? ""
-          return [Message.tool([Message.result(id, name, content, failed(content))])]
-        }
-        default:
-          return yield* Json.fail(
-            Json.at(place, "role"),
-            `unknown role ${JSON.stringify(role)}, expected ${Array.from(roles).join(", ")}`
-          )
-      }
-    })
-
-  const readAssistant = (
-    record: Schema.JsonObject,
-    place: Json.Place
-  ): Json.Read<ReadonlyArray<Prompt.AssistantMessagePart>> =>
-    Result.gen(function*() {
-      const content = record.content
-      const parts: Array<Prompt.AssistantMessagePart> = []
-      if (typeof content === "string") {
-        if (content !== "") parts.push(Message.text(content))
-      } else if (content !== undefined && content !== null) {
-        for (const [index, block] of (yield* Json.blocks(content, Json.at(place, "content"))).entries()) {
-          const within = Json.at(Json.at(place, "content"), index)
-          parts.push(yield* isCall(block) ? readCall(block, within) : Anthropic.assistantPart(block, within))
-        }
-      }
-      // Calls stand beside the blocks a second time; they are read where there is no block for them.
-      const known = new Set(parts.flatMap((part) => part.type === "tool-call" ? [part.id] : []))
-      if (record.tool_calls !== undefined && record.tool_calls !== null) {
-        for (const [index, value] of (yield* Json.arrayAt(record, "tool_calls", place)).entries()) {
-          const within = Json.at(Json.at(place, "tool_calls"), index)
-          const call = yield* readCall(yield* Json.object(value, within), within)
-          if (!known.has(call.id)) parts.push(call)
-        }
-      }
-      for (const part of parts) if (part.type === "tool-call") names.set(part.id, part.name)
-      return parts
-    })
-
+  const session = Building.make(file, "amplifier", why)
   return {
     record: (value, line) =>
       Result.gen(function*() {
         const place: Json.Place = { file, line, field: "" }
-        for (const message of yield* readMessage(yield* Json.object(value, place), place)) {
-          messages.push(message)
-          lines.push(line)
-        }
+        const record = yield* Json.object(value, place)
+        const time = Json.isObject(record.metadata) ? Time.ofText(record.metadata.timestamp) : undefined
+        for (const message of yield* messagesOf(session, record, place)) Building.push(session, message, line, time)
       }),
-    end: () =>
-      Result.succeed<Session.Session>({
-        file,
-        format: "amplifier",
-        why,
-        model: undefined,
-        messages,
-        usage: new Map(),
-        findings: Findings.ordered(Findings.pairs(messages, (index) => lines[index] ?? 0))
-      })
+    end: () => Result.succeed(Building.end(session))
   }
 }
+
+const messagesOf = (
+  session: Building.Building,
+  record: Schema.JsonObject,
+  place: Json.Place
+): Json.Read<ReadonlyArray<Prompt.Message>> =>
+  Result.gen(function*() {
+    const role = yield* Json.stringAt(record, "role", place)
+    switch (role) {
+      case "system":
+      case "developer":
+        // A system message in the middle would move to the head and change the prefix of every request.
+        return session.messages.some((message) => message.role === "assistant")
+          ? yield* readUser(record, place, "runtime-context")
+          : [Message.system(yield* plainText(record.content, Json.at(place, "content")))]
+      case "user":
+        return yield* readUser(record, place, undefined)
+      case "assistant":
+        return [Message.assistant(yield* readAssistant(record, place))]
+      case "tool": {
+        const id = yield* Json.stringAt(record, "tool_call_id", place)
+        const content = yield* Anthropic.resultContent(record.content, Json.at(place, "content"))
+        const named = yield* Json.optionalStringAt(record, "name", place)
+        return [Message.tool([Message.result(id, named ?? "", content, failed(content))])]
+      }
+    }
+    return yield* Json.fail(
+      Json.at(place, "role"),
+      `unknown role ${JSON.stringify(role)}, expected ${Array.from(roles).join(", ")}`
+    )
+  })
+
+const readUser = (
+  record: Schema.JsonObject,
+  place: Json.Place,
+  source: string | undefined
+): Json.Read<ReadonlyArray<Prompt.Message>> => {
+  const metadata = Json.isObject(record.metadata) ? record.metadata : {}
+  const named = source ?? (typeof metadata.source === "string" ? metadata.source : undefined)
+  return Result.map(
+    Anthropic.userMessages(record.content, Json.at(place, "content"), named),
+    (read) => metadata.ephemeral === true ? read.map((message) => Marks.set(message, { ephemeral: true })) : read
+  )
+}
+
+const readAssistant = (
+  record: Schema.JsonObject,
+  place: Json.Place
+): Json.Read<ReadonlyArray<Prompt.AssistantMessagePart>> =>
+  Result.gen(function*() {
+    const content = record.content
+    const parts: Array<Prompt.AssistantMessagePart> = []
+    if (typeof content === "string") {
+      if (content !== "") parts.push(Message.text(content))
+    } else if (content !== undefined && content !== null) {
+      for (const [index, block] of (yield* Json.blocks(content, Json.at(place, "content"))).entries()) {
+        const within = Json.at(Json.at(place, "content"), index)
+        parts.push(yield* isCall(block) ? readCall(block, within) : Anthropic.assistantPart(block, within))
+      }
+    }
+    // Calls stand beside the blocks a second time; they are read where there is no block for them.
+    const known = new Set(parts.flatMap((part) => part.type === "tool-call" ? [part.id] : []))
+    if (record.tool_calls !== undefined && record.tool_calls !== null) {
+      for (const [index, value] of (yield* Json.arrayAt(record, "tool_calls", place)).entries()) {
+        const within = Json.at(Json.at(place, "tool_calls"), index)
+        const call = yield* readCall(yield* Json.object(value, within), within)
+        if (!known.has(call.id)) parts.push(call)
+      }
+    }
+    return parts
+  })
 
 const isCall = (block: Schema.Json): block is Schema.JsonObject => Json.isObject(block) && block.type === "tool_call"
 
@@ -181,6 +163,6 @@ const plainText = (content: Schema.Json | undefined, place: Json.Place): Json.Re
 /** Results are JSON text with a `success` member; the text itself is what the model saw. */
 const failed = (content: Schema.Json): boolean => {
   if (typeof content !== "string" || !content.startsWith("{")) return false
-  const value = Message.parse(content)
+  const value = Json.parse(content)
   return Json.isObject(value) && value.success === false
 }

@@ -11,6 +11,7 @@ import * as AnthropicMessages from "./AnthropicMessages.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
 import * as Json from "./parts/json.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
 import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
@@ -54,6 +55,8 @@ const start = (file: string, why: string): Reader.Parse => {
   let requests = 0
   // By how many answers the request before it had: that of the answer it was billed for.
   const bills = new Map<number, Session.Usage>()
+  const asked = new Map<number, number>()
+  const answered = new Map<number, number>()
 
   return {
     record: (value, line) =>
@@ -72,11 +75,13 @@ const start = (file: string, why: string): Reader.Parse => {
           if (longest === undefined || request.length >= longest.length) longest = request
           const answers = items.filter((item) => Json.isObject(item) && item.role === "assistant").length
           last = { answers, request }
+          note(asked, answers, record.ts)
           return
         }
         if (record.event !== "llm:response" || last === undefined) return
         const { answers, request } = last
         last = undefined
+        note(answered, answers, record.ts)
         if (Json.isObject(data.raw)) request.answer = data.raw
         if (Json.isObject(data.usage)) {
           const billed = yield* Usage.read(data.usage, Json.at(Json.at(place, "data"), "usage"), convention)
@@ -109,15 +114,29 @@ const start = (file: string, why: string): Reader.Parse => {
           ({ expected, field }) => new Session.FormatError({ file, line, field: `data.raw.${field}`, expected })
         )
         const usage = new Map<number, Session.Usage>()
+        const times = new Map<number, number>()
+        const time = (index: number, at: number | undefined): void => {
+          if (index >= 0 && at !== undefined) times.set(index, at)
+        }
         let nth = 0
         for (const [index, { role }] of read.messages.entries()) {
           if (role !== "assistant") continue
-          const billed = bills.get(nth++)
+          const billed = bills.get(nth)
           if (billed !== undefined) usage.set(index, billed)
+          // What is asked stands last when the request is made.
+          time(index - 1, asked.get(nth))
+          time(index, answered.get(nth))
+          nth++
         }
-        return { ...read, format, usage, findings: read.findings.map((finding) => ({ ...finding, line })) }
+        const findings = read.findings.map((finding) => ({ ...finding, line }))
+        return { ...read, format, usage, times, findings }
       })
   }
+}
+
+const note = (times: Map<number, number>, answers: number, ts: Schema.Json | undefined): void => {
+  const time = Time.ofText(ts)
+  if (time !== undefined) times.set(answers, time)
 }
 
 /** The input holds what was read from the cache, but not what was written to it. */

@@ -7,6 +7,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Blocks from "./parts/anthropic.ts"
+import * as Building from "./parts/building.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
 import * as Wire from "./parts/wire.ts"
@@ -67,19 +68,19 @@ export const reader: Reader.Reader = {
   format,
   detect,
   start: (file, why) =>
-    Wire.document({ file, format, why, what: "body" }, (value, place, session) =>
+    Building.document({ file, format, why, what: "body" }, (value, place, session) =>
       Result.gen(function*() {
         const { line } = place
         const body = yield* Json.object(value, place)
         session.model = yield* Json.optionalStringAt(body, "model", place)
         for (const message of yield* systemMessages(body.system, Json.at(place, "system"))) {
-          session.push(message, line)
+          Building.push(session, message, line)
         }
         const within = Json.at(place, "messages")
         for (const [index, message] of (yield* Json.arrayAt(body, "messages", place)).entries()) {
           yield* pushMessage(message, Json.at(within, index), session)
         }
-        if (Json.isObject(body.usage)) session.bill(Blocks.usage(body.usage, Json.at(place, "usage")), line)
+        if (Json.isObject(body.usage)) Building.bill(session, Blocks.usage(body.usage, Json.at(place, "usage")), line)
       }))
 }
 
@@ -101,17 +102,17 @@ const systemMessages = (
 
 const messageFields: ReadonlySet<string> = new Set(["role", "content"])
 
-const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builder): Json.Read<void> =>
+const pushMessage = (value: Schema.Json, place: Json.Place, session: Building.Building): Json.Read<void> =>
   Result.gen(function*() {
     const wire = yield* Json.object(value, place)
     const role = yield* Json.stringAt(wire, "role", place)
     const within = Json.at(place, "content")
     const fields = Wire.fieldsOf(wire, messageFields)
     if (role === "user") {
-      const messages = annotateAll(yield* Blocks.userMessages(wire.content, within, session.nameOf), wire.content)
+      const messages = annotateAll(yield* Blocks.userMessages(wire.content, within), wire.content)
       // A message without content is one all the same.
       for (const [index, message] of (messages.length === 0 ? [Message.user([])] : messages).entries()) {
-        session.push(index === 0 ? Wire.annotate(message, format, { fields }) : message, place.line)
+        Building.push(session, index === 0 ? Wire.annotate(message, format, { fields }) : message, place.line)
       }
       return
     }
@@ -130,8 +131,8 @@ const pushMessage = (value: Schema.Json, place: Json.Place, session: Wire.Builde
         parts.push(annotatePart(part, block))
       }
     }
-    session.push(Wire.annotate(Message.assistant(parts), format, { fields }), place.line)
-    if (Json.isObject(wire.usage)) session.bill(Blocks.usage(wire.usage, Json.at(place, "usage")), place.line)
+    Building.push(session, Wire.annotate(Message.assistant(parts), format, { fields }), place.line)
+    if (Json.isObject(wire.usage)) Building.bill(session, Blocks.usage(wire.usage, Json.at(place, "usage")), place.line)
   })
 
 /** Puts the notes of the blocks onto the parts made of them; blocks and parts are in the same order, one for one. */
@@ -148,7 +149,7 @@ const annotateAll = (
       )
     }
     return message.role === "user"
-      ? Wire.sourced(Message.user(message.content.map((part) => annotatePart(part, block()))))
+      ? Building.sourced(Message.user(message.content.map((part) => annotatePart(part, block()))))
       : message
   })
 }
@@ -260,7 +261,7 @@ interface Turn {
 export const write = (
   messages: ReadonlyArray<Prompt.Message>,
   options?: WriteOptions
-): { readonly value: Schema.JsonObject; readonly losses: ReadonlyArray<Session.Finding> } => {
+): { readonly value: Schema.JsonObject; readonly losses: ReadonlyArray<Session.Loss> } => {
   const losses = Wire.losses()
   const system: Array<Schema.JsonObject> = []
   const turns: Array<Turn> = []
@@ -269,7 +270,7 @@ export const write = (
     const fields = Wire.objectOf(Wire.optionsAt(message, format), "fields")
     if (last?.role === role) {
       if (Object.keys(fields).length > 0) {
-        losses.report("fields", "merged into the message before; its fields are left out")
+        Wire.report(losses, "fields", "merged into the message before; its fields are left out")
       }
       return last
     }
@@ -278,18 +279,18 @@ export const write = (
     return next
   }
   for (const [index, message] of messages.entries()) {
-    losses.place = `messages[${index}]`
-    losses.options(message, heldByMessage)
+    Wire.at(losses, index)
+    Wire.options(losses, message, heldByMessage)
     if (message.role === "system") {
-      if (turns.length > 0) losses.report("order", "a later system message is moved to the start")
+      if (turns.length > 0) Wire.report(losses, "order", "a later system message is moved to the start")
       system.push({ type: "text", text: message.content, ...fieldsOf(message) })
       continue
     }
     const current = turn(message.role === "assistant" ? "assistant" : "user", message)
     const marked = cacheControlOf(message)
     for (const [position, part] of message.content.entries()) {
-      losses.place = `messages[${index}].content[${position}]`
-      losses.options(part, heldByPart)
+      Wire.at(losses, index, position)
+      Wire.options(losses, part, heldByPart)
       const written = writePart(part, losses)
       if (written === undefined) continue
       // A message's mark stands on its last block, as the Effect provider puts it.
@@ -329,9 +330,7 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
     case "text": {
       const raw = Wire.rawOf(part)
       if (raw === undefined) return { type: "text", text: part.text, ...fieldsOf(part) }
-      if (Wire.holdsRaw(format, raw)) return raw
-      losses.report("opaque-item", `an item of another format has no place here (${Wire.typeOf(raw)})`)
-      return undefined
+      return Wire.rawIn(losses, format, raw)
     }
     case "reasoning":
       return writeReasoning(part, losses)
@@ -339,8 +338,10 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
       return { ...writeFile(part, losses), ...fieldsOf(part) }
     case "tool-call": {
       const serverName = Wire.optionsAt(part, "anthropic").serverName
-      const params = losses.json(part.params, "params")
-      if (!Json.isObject(params)) losses.report("arguments", "arguments that are no object are written as `{ input }`")
+      const params = Wire.json(losses, part.params, "params")
+      if (!Json.isObject(params)) {
+        Wire.report(losses, "arguments", "arguments that are no object are written as `{ input }`")
+      }
       return {
         type: !part.providerExecuted ? "tool_use" : serverName === undefined ? "server_tool_use" : "mcp_tool_use",
         id: part.id,
@@ -356,7 +357,7 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
         ? {
           type: `${part.name}_tool_result`,
           tool_use_id: part.id,
-          content: losses.json(part.result, "result"),
+          content: Wire.json(losses, part.result, "result"),
           ...failed,
           ...fieldsOf(part)
         }
@@ -370,7 +371,7 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
     }
     case "tool-approval-request":
     case "tool-approval-response":
-      losses.report("approval", "an approval has no place here")
+      Wire.report(losses, "approval", "an approval has no place here")
       return undefined
   }
 }
@@ -387,14 +388,14 @@ const writeReasoning = (part: Prompt.ReasoningPart, losses: Wire.Losses): Schema
   if (Wire.optionsAt(part, format).unsigned === true) {
     return { type: "thinking", thinking: part.text, ...fieldsOf(part) }
   }
-  losses.report("reasoning", "reasoning that is not signed has no place here")
+  Wire.report(losses, "reasoning", "reasoning that is not signed has no place here")
   return undefined
 }
 
 const writeFile = (part: Prompt.FilePart, losses: Wire.Losses): Schema.JsonObject => {
   const image = part.mediaType.startsWith("image/")
   if (!image && part.mediaType !== "application/pdf") {
-    losses.report("file", `no place for a file of this type (${part.mediaType})`)
+    Wire.report(losses, "file", `no place for a file of this type (${part.mediaType})`)
     return Message.resultText(Wire.omitted(part.mediaType, part.fileName))
   }
   const data = Wire.fileData(part)
@@ -402,7 +403,7 @@ const writeFile = (part: Prompt.FilePart, losses: Wire.Losses): Schema.JsonObjec
     ? { type: "url", url: data.url }
     : { type: "base64", media_type: part.mediaType, data: data.base64 }
   if (image) {
-    if (part.fileName !== undefined) losses.report("file", `no place for the name of an image (${part.fileName})`)
+    if (part.fileName !== undefined) Wire.report(losses, "file", `no place for the name of an image (${part.fileName})`)
     return { type: "image", source }
   }
   return { type: "document", source, ...(part.fileName === undefined ? undefined : { title: part.fileName }) }
@@ -415,7 +416,7 @@ const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.J
     const image = Wire.imageOf(block)
     if (image !== undefined) return { ...writeFile(image.file, losses), ...image.fields }
     if (block.type === "text" || Wire.holdsRaw(format, block)) return block
-    losses.report("result-block", `a block of another format has no place here (${Wire.typeOf(block)})`)
+    Wire.report(losses, "result-block", `a block of another format has no place here (${Wire.typeOf(block)})`)
     return Message.resultText(Wire.omitted(Wire.typeOf(block)))
   })
   return Wire.onlyText(blocks) ?? blocks

@@ -8,35 +8,16 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Marks from "../Marks.ts"
 import * as Anthropic from "./parts/anthropic.ts"
-import * as Findings from "./parts/findings.ts"
+import * as Building from "./parts/building.ts"
+import * as Branches from "./parts/claudeCodeBranches.ts"
+import * as Queue from "./parts/claudeCodeQueue.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import type * as Reader from "./Reader.ts"
 import type * as Session from "./Session.ts"
-
-/** One place in the order of the file: a response at its first line, or what a user line or a marker holds. */
-interface Row {
-  readonly line: number
-  readonly uuid: string
-  readonly parent: string | undefined
-  readonly sidechain: boolean
-  /** Attachments and text of the client hang on the line before them, and belong to it. */
-  readonly hangs: boolean
-  readonly content: Response | ReadonlyArray<Prompt.Message>
-}
-
-/** One response of the model: one or more lines with one `message.id`. */
-interface Response {
-  readonly uuids: Array<string>
-  readonly parts: Array<Prompt.AssistantMessagePart>
-  readonly synthetic: boolean
-  usage: Session.Usage
-  stopped: boolean
-  version: string | undefined
-}
-
-const isResponse = (content: Row["content"]): content is Response => !Array.isArray(content)
 
 // Bookkeeping of the client, never shown to the model.
 const ignored = new Set([
@@ -51,7 +32,6 @@ const ignored = new Set([
   "pr-link",
   "agent-name",
   "bridge-session",
-  "queue-operation",
   "tag"
 ])
 
@@ -87,196 +67,234 @@ export const reader: Reader.Reader = {
   start: (file, why) => start(file, why)
 }
 
+/** What was read so far. A response is at once in `rows` and in `responses`, by its `message.id`. */
+interface Reading {
+  readonly session: Building.Building
+  readonly rows: Array<Branches.Row>
+  readonly responses: Map<string, Branches.Response>
+  readonly tree: Branches.Tree
+  readonly queue: Queue.Queue
+  /** Rows that say again what a removal from the queue told before them, or were told by it. */
+  readonly doubled: Set<object>
+  leaf: string | undefined
+}
+
 const start = (file: string, why: string): Reader.Parse => {
-  const rows: Array<Row> = []
-  const responses = new Map<string, Response>()
-  const names = new Map<string, string>()
-  const tree = new Map<string, { readonly index: number; readonly parent: string | undefined }>()
-  const order: Array<string> = []
-  const noticed = Findings.tally()
-  let model: string | undefined
-  let leaf: string | undefined
+  const self: Reading = {
+    session: Building.make(file, "claude-code", why),
+    rows: [],
+    responses: new Map(),
+    tree: Branches.tree(),
+    queue: Queue.make(),
+    doubled: new Set(),
+    leaf: undefined
+  }
+  return {
+    record: (value, line) => record(self, value, { file, line, field: "" }),
+    end: () => Result.succeed(end(self))
+  }
+}
 
-  const nameOf = (id: string) => names.get(id) ?? ""
-
-  const record = (value: Schema.Json, line: number) =>
-    Result.gen(function*() {
-      const place: Json.Place = { file, line, field: "" }
-      const entry = yield* Json.object(value, place)
-      const type = typeof entry.type === "string" ? entry.type : ""
-      const uuid = yield* Json.optionalStringAt(entry, "uuid", place)
-      const sidechain = entry.isSidechain === true
-      if (uuid !== undefined) {
-        if (tree.has(uuid)) {
-          noticed.add("duplicate", line)
-          return
-        }
-        // A compaction starts a new root; the line it stands after is beside it.
-        const parent = (yield* Json.optionalStringAt(entry, "parentUuid", place)) ??
-          (yield* Json.optionalStringAt(entry, "logicalParentUuid", place))
-        tree.set(uuid, { index: sidechain ? -1 : order.length, parent })
-        if (!sidechain) order.push(uuid)
-      }
-      if (ignored.has(type)) return
-      if (type !== "user" && type !== "assistant" && type !== "attachment" && type !== "system") {
-        noticed.add("unknown-line", line, type)
+const record = (self: Reading, value: Schema.Json, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const entry = yield* Json.object(value, place)
+    const { line } = place
+    const type = typeof entry.type === "string" ? entry.type : ""
+    const uuid = yield* Json.optionalStringAt(entry, "uuid", place)
+    const sidechain = entry.isSidechain === true
+    // A compaction starts a new root; the line it stands after is beside it.
+    const parent = (yield* Json.optionalStringAt(entry, "parentUuid", place)) ??
+      (yield* Json.optionalStringAt(entry, "logicalParentUuid", place))
+    if (uuid !== undefined) {
+      if (self.tree.nodes.has(uuid)) return Building.notice(self.session, "duplicate", line)
+      Branches.add(self.tree, { uuid, line, parent, sidechain, weight: weightOf(entry, type) })
+    }
+    if (ignored.has(type)) return
+    if (!read.has(type)) return Building.notice(self.session, "unknown-line", line, type)
+    if (type === "queue-operation") return yield* queued(self, entry, place)
+    if (!sidechain && uuid !== undefined) self.leaf = uuid
+    const row = (content: Branches.Row["content"], hangs?: Branches.Row["hangs"]): void => {
+      const id = uuid ?? `line ${line}`
+      self.rows.push({ line, uuid: id, parent, time: Time.ofText(entry.timestamp), sidechain, hangs, content })
+    }
+    switch (type) {
+      case "assistant": {
+        const response = yield* assistant(self, entry, place, uuid ?? `line ${line}`)
+        if (response !== undefined) row(response)
         return
       }
-      const id = uuid ?? `line ${line}`
-      if (!sidechain && uuid !== undefined) leaf = uuid
-      const row = (content: Row["content"], hangs = false) =>
-        rows.push({ line, uuid: id, parent: tree.get(id)?.parent, sidechain, hangs, content })
-
-      switch (type) {
-        case "assistant": {
-          const response = yield* readAssistant(entry, place, id)
-          if (response !== undefined) row(response)
-          return
-        }
-        case "user": {
-          const message = yield* Json.objectAt(entry, "message", place)
-          yield* expectRole(message, "user", Json.at(place, "message"))
-          const source = sourceOf(entry, message)
-          const messages = yield* Anthropic.userMessages(
-            message.content,
-            Json.at(place, "message.content"),
-            nameOf,
-            source
-          )
-          row(messages, entry.isMeta === true)
-          return
-        }
-        case "attachment": {
-          const messages = yield* readAttachment(yield* Json.objectAt(entry, "attachment", place), place)
-          if (messages.length > 0) row(messages, true)
-          return
-        }
-        case "system": {
-          const marker = readMarker(entry)
-          if (marker !== undefined) row([Message.user([Message.text(marker)], "context-summary")])
-        }
+      case "user": {
+        const message = yield* Json.objectAt(entry, "message", place)
+        yield* expectRole(message, "user", Json.at(place, "message"))
+        const source = sourceOf(entry, message)
+        const within = Json.at(place, "message.content")
+        const messages = yield* Anthropic.userMessages(message.content, within, source)
+        doubles(self, messages, self.responses.size)
+        return row(messages, entry.isMeta === true ? "link" : undefined)
       }
-    })
-
-  const readAssistant = (
-    entry: Schema.JsonObject,
-    place: Json.Place,
-    uuid: string
-  ): Json.Read<Response | undefined> =>
-    Result.gen(function*() {
-      const message = yield* Json.objectAt(entry, "message", place)
-      const within = Json.at(place, "message")
-      yield* expectRole(message, "assistant", within)
-      const id = (yield* Json.optionalStringAt(message, "id", within)) ?? uuid
-      const named = yield* Json.optionalStringAt(message, "model", within)
-      const synthetic = named === "<synthetic>"
-      if (synthetic) noticed.add("synthetic", place.line)
-      else if (named !== undefined) model = named
-      const known = responses.get(id)
-      const response: Response = known ??
-        { uuids: [], parts: [], synthetic, usage: {}, stopped: false, version: undefined }
-      response.uuids.push(uuid)
-      const content = message.content
-      const blocks = typeof content === "string"
-        ? [{ type: "text", text: content }]
-        : yield* Json.arrayAt(message, "content", within)
-      for (const [index, block] of blocks.entries()) {
-        const part = yield* Anthropic.assistantPart(block, Json.at(Json.at(within, "content"), index))
-        if (part.type === "tool-call") names.set(part.id, part.name)
-        // A session that was resumed holds copies of older lines under new uuids.
-        if (known !== undefined && response.parts.some((other) => same(other, part))) {
-          noticed.add("duplicate", place.line)
-        } else {
-          response.parts.push(part)
-        }
+      case "attachment": {
+        const messages = yield* attachment(self, yield* Json.objectAt(entry, "attachment", place), place)
+        if (messages.length > 0) row(messages, "link")
+        return
       }
-      if (Json.isObject(message.usage)) {
-        const usage = yield* Anthropic.usage(message.usage, Json.at(within, "usage"))
-        const output = Math.max(usage.output ?? 0, response.usage.output ?? 0)
-        response.usage = usage.output === undefined ? usage : { ...usage, output }
+      case "system": {
+        const marker = readMarker(entry)
+        if (marker !== undefined) row([Message.user([Message.text(marker)], "context-summary")])
       }
-      response.stopped = typeof message.stop_reason === "string"
-      response.version = yield* Json.optionalStringAt(entry, "version", place)
-      if (known !== undefined) return undefined
-      responses.set(id, response)
-      return response
-    })
-
-  const readAttachment = (
-    attachment: Schema.JsonObject,
-    place: Json.Place
-  ): Json.Read<ReadonlyArray<Prompt.Message>> =>
-    Result.gen(function*() {
-      const within = Json.at(place, "attachment")
-      const type = yield* Json.stringAt(attachment, "type", within)
-      if (type === "queued_command") {
-        // What was typed, or reported by a task, while the model was busy.
-        const mode = attachment.commandMode
-        return yield* Anthropic.userMessages(
-          attachment.prompt,
-          Json.at(within, "prompt"),
-          nameOf,
-          mode === undefined || mode === "prompt" || mode === "bash" ? undefined : "hook"
-        )
-      }
-      if (type === "hook_additional_context") {
-        const content = attachment.content
-        const texts = typeof content === "string" ? [content] : yield* Json.arrayAt(attachment, "content", within)
-        const parts: Array<Prompt.TextPart> = []
-        for (const [index, text] of texts.entries()) {
-          parts.push(Message.text(yield* Json.string(text, Json.at(Json.at(within, "content"), index))))
-        }
-        return parts.length === 0 ? [] : [Message.user(parts, "hook")]
-      }
-      noticed.add("attachment", place.line, type)
-      return []
-    })
-
-  const end = () => {
-    // The file of a subagent holds nothing but side lines; there they are the conversation.
-    const onlySide = rows.length > 0 && rows.every((row) => row.sidechain)
-    const main: Array<Row> = []
-    for (const row of rows) {
-      if (row.sidechain && !onlySide) noticed.add("sidechain", row.line)
-      else main.push(row)
     }
-    const live = onlySide ? undefined : liveRows(main, chain(leaf, tree, order))
-    const messages: Array<Prompt.Message> = []
-    const lines: Array<number> = []
-    const usage = new Map<number, Session.Usage>()
-    for (const row of main) {
-      if (live !== undefined && !live.has(row)) {
-        noticed.add("abandoned-branch", row.line)
-        continue
-      }
-      if (isResponse(row.content)) {
-        const billed = billedFor(row.content)
-        if (billed !== undefined) {
-          if (billed.output === undefined) noticed.add("output-unknown", row.line)
-          usage.set(messages.length, billed)
-        }
-        messages.push(Message.assistant(row.content.parts))
-        lines.push(row.line)
+  })
+
+const read: ReadonlySet<string> = new Set(["user", "assistant", "attachment", "system", "queue-operation"])
+
+/** What a line is to the compactions of the session. */
+const weightOf = (entry: Schema.JsonObject, type: string): Branches.Weight => {
+  if (type === "system") return entry.subtype === "compact_boundary" ? "compaction" : "other"
+  if (type === "assistant") return "turn"
+  if (type !== "user") return "other"
+  if (entry.isCompactSummary === true) return "compaction"
+  return Json.isObject(entry.message) && sourceOf(entry, entry.message) !== undefined ? "other" : "turn"
+}
+
+/** The words of a row are told once: what a removal from the queue told before is left out there. */
+const doubles = (self: Reading, messages: ReadonlyArray<Prompt.Message>, turn: number | undefined): void => {
+  const told = Queue.again(self.queue, messages, turn)
+  if (told !== undefined) self.doubled.add(told)
+}
+
+const queued = (self: Reading, entry: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const { content, operation } = entry
+    const { line } = place
+    if (operation === "enqueue") {
+      const source = typeof content === "string" && clientText.test(content) ? "hook" : undefined
+      Queue.enqueue(self.queue, yield* Anthropic.userMessages(content, Json.at(place, "content"), source))
+      return
+    }
+    if (operation === "dequeue" || operation === "popAll") return Queue.drop(self.queue, operation, content)
+    if (operation !== "remove") return Building.notice(self.session, "unknown-line", line, "queue-operation")
+    const messages = Queue.remove(self.queue, content)
+    if (messages === undefined) return
+    if (messages === "unknown") return Building.notice(self.session, "queued", line)
+    const row: Branches.Row = {
+      line,
+      uuid: `line ${line}`,
+      parent: undefined,
+      time: Time.ofText(entry.timestamp),
+      sidechain: entry.isSidechain === true,
+      hangs: "before",
+      content: messages
+    }
+    self.rows.push(row)
+    Queue.tell(self.queue, messages, self.responses.size, row)
+  })
+
+const assistant = (
+  self: Reading,
+  entry: Schema.JsonObject,
+  place: Json.Place,
+  uuid: string
+): Json.Read<Branches.Response | undefined> =>
+  Result.gen(function*() {
+    const { responses, session } = self
+    const message = yield* Json.objectAt(entry, "message", place)
+    const within = Json.at(place, "message")
+    yield* expectRole(message, "assistant", within)
+    const id = (yield* Json.optionalStringAt(message, "id", within)) ?? uuid
+    const named = yield* Json.optionalStringAt(message, "model", within)
+    const synthetic = named === "<synthetic>"
+    if (synthetic) Building.notice(session, "synthetic", place.line)
+    else if (named !== undefined) session.model = named
+    const known = responses.get(id)
+    const response: Branches.Response = known ??
+      { uuids: [], parts: [], synthetic, usage: {}, stopped: false, version: undefined }
+    response.uuids.push(uuid)
+    const content = message.content
+    const blocks = typeof content === "string"
+      ? [{ type: "text", text: content }]
+      : yield* Json.arrayAt(message, "content", within)
+    for (const [index, block] of blocks.entries()) {
+      const part = yield* Anthropic.assistantPart(block, Json.at(Json.at(within, "content"), index))
+      // A session that was resumed holds copies of older lines under new uuids.
+      if (known !== undefined && response.parts.some((other) => same(other, part))) {
+        Building.notice(session, "duplicate", place.line)
       } else {
-        for (const message of row.content) {
-          messages.push(message)
-          lines.push(row.line)
-        }
+        response.parts.push(part)
       }
     }
-    const findings = [...noticed.findings(say), ...Findings.pairs(messages, (index) => lines[index] ?? 0)]
-    return Result.succeed<Session.Session>({
-      file,
-      format: "claude-code",
-      why,
-      model,
-      messages,
-      usage,
-      findings: Findings.ordered(findings)
-    })
-  }
+    if (Json.isObject(message.usage)) {
+      const usage = yield* Anthropic.usage(message.usage, Json.at(within, "usage"))
+      const output = Math.max(usage.output ?? 0, response.usage.output ?? 0)
+      response.usage = usage.output === undefined ? usage : { ...usage, output }
+    }
+    response.stopped = typeof message.stop_reason === "string"
+    response.version = yield* Json.optionalStringAt(entry, "version", place)
+    if (known !== undefined) return undefined
+    responses.set(id, response)
+    return response
+  })
 
-  return { record, end }
+const attachment = (
+  self: Reading,
+  value: Schema.JsonObject,
+  place: Json.Place
+): Json.Read<ReadonlyArray<Prompt.Message>> =>
+  Result.gen(function*() {
+    const within = Json.at(place, "attachment")
+    const type = yield* Json.stringAt(value, "type", within)
+    if (type === "queued_command") {
+      // What was typed, or reported by a task, while the model was busy.
+      const mode = value.commandMode
+      const source = mode === undefined || mode === "prompt" || mode === "bash" ? undefined : "hook"
+      const messages = yield* Anthropic.userMessages(value.prompt, Json.at(within, "prompt"), source)
+      doubles(self, messages, undefined)
+      return messages
+    }
+    if (type === "hook_additional_context") {
+      const content = value.content
+      const texts = typeof content === "string" ? [content] : yield* Json.arrayAt(value, "content", within)
+      const parts: Array<Prompt.TextPart> = []
+      for (const [index, text] of texts.entries()) {
+        parts.push(Message.text(yield* Json.string(text, Json.at(Json.at(within, "content"), index))))
+      }
+      return parts.length === 0 ? [] : [Message.user(parts, "hook")]
+    }
+    Building.notice(self.session, "attachment", place.line, type)
+    return []
+  })
+
+const end = (self: Reading): Session.Session => {
+  const { doubled, rows, session } = self
+  // The file of a subagent holds nothing but side lines; there they are the conversation.
+  const onlySide = rows.length > 0 && rows.every((row) => row.sidechain || row.hangs === "before")
+  const main: Array<Branches.Row> = []
+  for (const row of rows) {
+    if (doubled.has(row)) continue
+    if (row.sidechain && !onlySide) Building.notice(session, "sidechain", row.line)
+    else main.push(row)
+  }
+  const { kept, uuids } = Branches.chain(self.tree, self.leaf)
+  const live = onlySide ? undefined : Branches.liveRows(main, uuids)
+  if (!onlySide) { for (const line of kept) Building.notice(session, "compaction-kept", line) }
+  for (const row of main) {
+    const { content, line, time } = row
+    if (live !== undefined && !live.has(row)) Building.notice(session, "abandoned-branch", line)
+    else if (!Branches.isResponse(content)) {
+      for (const message of content) Building.push(session, message, line, time)
+    } else {
+      const answer = Message.assistant(content.parts)
+      const index = Building.push(
+        session,
+        content.synthetic ? Marks.set(answer, { source: "hook" }) : answer,
+        line,
+        time
+      )
+      const billed = billedFor(content)
+      if (billed === undefined) continue
+      if (billed.output === undefined) Building.notice(session, "output-unknown", line)
+      Building.billAt(session, index, billed)
+    }
+  }
+  return Building.end(session, say)
 }
 
 const expectRole = (message: Schema.JsonObject, role: string, place: Json.Place): Json.Read<void> =>
@@ -316,57 +334,11 @@ const same = (a: Prompt.AssistantMessagePart, b: Prompt.AssistantMessagePart): b
     JSON.stringify(a.options) === JSON.stringify(b.options)
 }
 
-/** The uuids from the last line up to the root. */
-const chain = (
-  leaf: string | undefined,
-  tree: ReadonlyMap<string, { readonly index: number; readonly parent: string | undefined }>,
-  order: ReadonlyArray<string>
-): ReadonlySet<string> => {
-  const seen = new Set<string>()
-  for (let uuid = leaf; uuid !== undefined && !seen.has(uuid);) {
-    seen.add(uuid)
-    const node = tree.get(uuid)
-    if (node === undefined) break
-    // A parent that is not in the file was cut off or torn: the line before is the best there is.
-    uuid = node.parent === undefined || tree.has(node.parent) ? node.parent : order[node.index - 1]
-  }
-  return seen
-}
-
-/**
- * The rows that are no abandoned branch. Calls made in parallel fork the chain, so a row is live too when it is a line
- * of a live response, the result of a live call, or hangs on a row that is live for one of these reasons.
- */
-const liveRows = (rows: ReadonlyArray<Row>, onChain: ReadonlySet<string>): ReadonlySet<Row> => {
-  const live = new Set<Row>()
-  const beside = new Set<string>()
-  const calls = new Set<string>()
-  const isLive = (row: Row): boolean => {
-    if (onChain.has(row.uuid) || row.uuid.startsWith("line ")) return true
-    if (isResponse(row.content)) return row.content.uuids.some((uuid) => onChain.has(uuid) || beside.has(uuid))
-    return row.content.some((message) =>
-      message.role === "tool" && message.content.some((part) => part.type === "tool-result" && calls.has(part.id))
-    ) || (row.hangs && row.parent !== undefined && beside.has(row.parent))
-  }
-  for (let size = -1; size !== live.size;) {
-    size = live.size
-    for (const row of rows) {
-      if (live.has(row) || !isLive(row)) continue
-      live.add(row)
-      if (!onChain.has(row.uuid)) beside.add(row.uuid)
-      if (!isResponse(row.content)) continue
-      for (const uuid of row.content.uuids) if (!onChain.has(uuid)) beside.add(uuid)
-      for (const part of row.content.parts) if (part.type === "tool-call") calls.add(part.id)
-    }
-  }
-  return live
-}
-
 /**
  * What a response was billed. Versions from 2.1.12 on leave the output count at its start value while `stop_reason` is
  * null, so the output is unknown there; the input counts are right in all versions.
  */
-const billedFor = (response: Response): Session.Usage | undefined => {
+const billedFor = (response: Branches.Response): Session.Usage | undefined => {
   if (response.synthetic || Object.keys(response.usage).length === 0) return undefined
   if (response.stopped || countsOutput(response.version)) return response.usage
   const { output: _output, ...known } = response.usage
@@ -393,6 +365,10 @@ const say = (kind: string, count: number, what: string): string => {
       return `${lines} of subagents left out: they are conversations of their own`
     case "abandoned-branch":
       return `${lines} of branches that were left by a rewind or an edited prompt left out`
+    case "compaction-kept":
+      return `${lines} behind a compaction go on from before it: a file cannot tell whether it was taken back, so all is kept`
+    case "queued":
+      return `${lines} tell the model words that were typed while it worked and are not in the file`
     case "synthetic":
       return `${lines} of assistant text made by the client, not by a model`
     default:

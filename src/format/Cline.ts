@@ -10,10 +10,11 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Blocks from "./parts/anthropic.ts"
+import * as Building from "./parts/building.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
-import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 
 const format = "cline"
@@ -46,7 +47,7 @@ export const reader: Reader.Reader = {
       : undefined
   },
   start: (file, why) => {
-    const session = Wire.builder(file, format, why)
+    const session = Building.make(file, format, why)
 
     const message = (value: Schema.Json, place: Json.Place): Json.Read<void> =>
       Result.gen(function*() {
@@ -55,8 +56,10 @@ export const reader: Reader.Reader = {
         const within = Json.at(place, "content")
         if (role === "user") {
           const content = Json.isArray(wire.content) ? wire.content.map(plainBlock) : wire.content
-          const messages = yield* Blocks.userMessages(content, within, session.nameOf)
-          for (const one of messages.length === 0 ? [Message.user([])] : messages) session.push(one, place.line)
+          const messages = yield* Blocks.userMessages(content, within)
+          for (const one of messages.length === 0 ? [Message.user([])] : messages) {
+            Building.push(session, one, place.line, Time.ofMillis(wire.ts))
+          }
           return
         }
         if (role !== "assistant") {
@@ -66,16 +69,19 @@ export const reader: Reader.Reader = {
           )
         }
         const parts: Array<Prompt.AssistantMessagePart> = []
-        if (typeof wire.content === "string") parts.push(Message.text(wire.content))
-        else {
+        if (typeof wire.content === "string") {
+          parts.push(Message.text(wire.content))
+        } else {
           for (const [index, block] of (yield* Json.blocks(wire.content, within)).entries()) {
             parts.push(yield* Blocks.assistantPart(block, Json.at(within, index)))
           }
         }
-        session.push(Message.assistant(parts), place.line)
-        if (Json.isObject(wire.modelInfo) && typeof wire.modelInfo.id === "string") session.model = wire.modelInfo.id
+        Building.push(session, Message.assistant(parts), place.line, Time.ofMillis(wire.ts))
+        if (Json.isObject(wire.modelInfo) && typeof wire.modelInfo.id === "string") {
+          session.model = wire.modelInfo.id
+        }
         if (Json.isObject(wire.metrics)) {
-          session.bill(Usage.read(wire.metrics, Json.at(place, "metrics"), convention), place.line)
+          Building.bill(session, Usage.read(wire.metrics, Json.at(place, "metrics"), convention), place.line)
         }
       })
 
@@ -86,7 +92,7 @@ export const reader: Reader.Reader = {
           if (!Json.isArray(value)) {
             const document = yield* Json.object(value, place)
             const system = yield* Json.optionalStringAt(document, "system_prompt", place)
-            if (system !== undefined) session.push(Message.system(system), line)
+            if (system !== undefined) Building.push(session, Message.system(system), line)
             const within = Json.at(place, "messages")
             for (const [index, one] of (yield* Json.arrayAt(document, "messages", place)).entries()) {
               yield* message(one, Json.at(within, index))
@@ -95,7 +101,7 @@ export const reader: Reader.Reader = {
           }
           for (const [index, one] of value.entries()) yield* message(one, Json.at(place, index))
         }),
-      end: () => Result.succeed(session.end())
+      end: () => Result.succeed(Building.end(session))
     }
   }
 }

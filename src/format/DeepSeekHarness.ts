@@ -8,12 +8,12 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Findings from "./parts/findings.ts"
+import * as Building from "./parts/building.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
 import * as Usage from "./parts/usage.ts"
-import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
+import type * as Session from "./Session.ts"
 
 const format = "deepseek-harness"
 
@@ -51,123 +51,134 @@ interface Shown {
 }
 
 const start = (file: string, why: string): Reader.Parse => {
-  const session = Wire.builder(file, format, why)
-  const noticed = Findings.tally()
-  let shown: Array<Shown> = []
-  let system: string | undefined
-  // The head of the file is no event; a torn line is one that is missing.
-  let seq = -1
-  const names = new Map<string, string>()
-
-  const show = (event: Schema.JsonObject, data: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
-    Result.gen(function*() {
-      const within = Json.at(place, "data")
-      const operation = event.surfaceOp
-      const summary = Json.isObject(operation)
-      const message = yield* readMessage(event, data, within, summary)
-      if (message === undefined) return
-      const usage = Json.isObject(data.usage) ? data.usage : undefined
-      const entry: Shown = { seq, message, place, usage }
-      // A checkpoint stands beside what it is instead of: the session is read whole. All else that is replaced was
-      // edited, so that both would say the same thing twice.
-      if (Json.isObject(operation) && message.role !== "user") {
-        const at = Json.at(place, "surfaceOp")
-        const from = (yield* Json.optionalCountAt(operation, "start", at)) ?? seq
-        const to = (yield* Json.optionalCountAt(operation, "end", at)) ?? from
-        const kept = shown.filter((other) => other.seq < from || other.seq > to)
-        for (const _ of shown.slice(kept.length)) noticed.add("replaced", place.line)
-        const index = shown.findIndex((other) => other.seq >= from)
-        kept.splice(index < 0 ? kept.length : index, 0, entry)
-        shown = kept
-      } else shown.push(entry)
-    })
-
-  const readMessage = (
-    event: Schema.JsonObject,
-    data: Schema.JsonObject,
-    place: Json.Place,
-    summary: boolean
-  ): Json.Read<Prompt.Message | undefined> =>
-    Result.gen(function*() {
-      const type = typeof event.type === "string" ? event.type : ""
-      switch (type) {
-        case "user/message":
-        case "context/message": {
-          const wire = Json.isObject(data.message) ? data.message : data
-          const within = wire === data ? place : Json.at(place, "message")
-          const parts = yield* userParts(wire.content, Json.at(within, "content"))
-          const source = type === "context/message"
-            ? "runtime-context"
-            : summary
-            ? "context-summary"
-            : sourceOf(wire.source)
-          return Message.user(parts, source)
-        }
-        case "assistant/message": {
-          const wire = yield* Json.objectAt(data, "message", place)
-          const within = Json.at(place, "message")
-          const parts: Array<Prompt.AssistantMessagePart> = []
-          for (const [index, value] of (yield* Json.arrayAt(wire, "content", within)).entries()) {
-            parts.push(yield* assistantPart(value, Json.at(Json.at(within, "content"), index)))
-          }
-          for (const part of parts) if (part.type === "tool-call") names.set(part.id, part.name)
-          if (Json.isObject(wire.source) && typeof wire.source.model === "string") session.model = wire.source.model
-          return Message.assistant(parts)
-        }
-        case "tool/result": {
-          const wire = yield* Json.objectAt(data, "message", place)
-          const within = Json.at(Json.at(place, "message"), "content")
-          const results: Array<Prompt.ToolResultPart> = []
-          for (const [index, value] of (yield* Json.array(wire.content, within)).entries()) {
-            const at = Json.at(within, index)
-            const block = yield* Json.object(value, at)
-            const id = yield* Json.stringAt(block, "toolCallId", at)
-            const content = yield* resultContent(block.content, Json.at(at, "content"))
-            results.push(Message.result(id, names.get(id) ?? "", content, block.isError === true))
-          }
-          return Message.tool(results)
-        }
-      }
-      noticed.add("unknown-line", place.line, type)
-      return undefined
-    })
-
+  const self: Reading = {
+    session: Building.make(file, format, why),
+    shown: [],
+    system: undefined,
+    // The head of the file is no event; a torn line is one that is missing.
+    seq: -1
+  }
   return {
-    record: (value, line) =>
-      Result.gen(function*() {
-        const place: Json.Place = { file, line, field: "" }
-        const event = yield* Json.object(value, place)
-        const type = yield* Json.stringAt(event, "type", place)
-        if (type === "session") return
-        seq++
-        if (event.surfaceOp !== undefined && event.surfaceOp !== null) {
-          return yield* show(event, yield* Json.objectAt(event, "data", place), place)
-        }
-        if (type === "request/header" && Json.isObject(event.data) && Json.isObject(event.data.header)) {
-          const { header } = event.data
-          const within = Json.at(Json.at(place, "data"), "header")
-          const text = yield* Json.optionalStringAt(header, "system", within)
-          if (system !== undefined && text !== undefined && text !== system) noticed.add("system-changed", line)
-          system ??= text
-          if (Json.isObject(header.config) && typeof header.config.model === "string") {
-            session.model ??= header.config.model
-          }
-        }
-      }),
-    end: () => {
-      // The header is written when the first request is made, after the first message.
-      if (system !== undefined && shown.length > 0) session.push(Message.system(system), shown[0]?.place.line ?? 0)
-      for (const { message, place, usage } of shown) {
-        session.push(message, place.line)
-        if (usage !== undefined) {
-          session.bill(Usage.read(usage, Json.at(Json.at(place, "data"), "usage"), convention), place.line)
-        }
-      }
-      session.findings.push(...noticed.findings(say))
-      return Result.succeed(session.end())
-    }
+    record: (value, line) => record(self, value, { file, line, field: "" }),
+    end: () => Result.succeed(end(self))
   }
 }
+
+/** What was read so far. */
+interface Reading {
+  readonly session: Building.Building
+  shown: Array<Shown>
+  system: string | undefined
+  seq: number
+}
+
+const record = (self: Reading, value: Schema.Json, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const event = yield* Json.object(value, place)
+    const type = yield* Json.stringAt(event, "type", place)
+    if (type === "session") return
+    self.seq++
+    if (event.surfaceOp !== undefined && event.surfaceOp !== null) {
+      return yield* show(self, event, yield* Json.objectAt(event, "data", place), place)
+    }
+    if (type === "request/header" && Json.isObject(event.data) && Json.isObject(event.data.header)) {
+      const { header } = event.data
+      const within = Json.at(Json.at(place, "data"), "header")
+      const text = yield* Json.optionalStringAt(header, "system", within)
+      if (self.system !== undefined && text !== undefined && text !== self.system) {
+        Building.notice(self.session, "system-changed", place.line)
+      }
+      self.system ??= text
+      if (Json.isObject(header.config) && typeof header.config.model === "string") {
+        self.session.model ??= header.config.model
+      }
+    }
+  })
+
+const end = ({ session, shown, system }: Reading): Session.Session => {
+  // The header is written when the first request is made, after the first message.
+  const first = shown[0]
+  if (system !== undefined && first !== undefined) Building.push(session, Message.system(system), first.place.line)
+  for (const { message, place, usage } of shown) {
+    Building.push(session, message, place.line)
+    if (usage === undefined) continue
+    Building.bill(session, Usage.read(usage, Json.at(Json.at(place, "data"), "usage"), convention), place.line)
+  }
+  return Building.end(session, say)
+}
+
+const show = (self: Reading, event: Schema.JsonObject, data: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const within = Json.at(place, "data")
+    const operation = event.surfaceOp
+    const summary = Json.isObject(operation)
+    const message = yield* readMessage(self, event, data, within, summary)
+    if (message === undefined) return
+    const usage = Json.isObject(data.usage) ? data.usage : undefined
+    const entry: Shown = { seq: self.seq, message, place, usage }
+    // A checkpoint stands beside what it is instead of: the session is read whole. All else that is replaced was
+    // edited, so that both would say the same thing twice.
+    if (Json.isObject(operation) && message.role !== "user") {
+      const at = Json.at(place, "surfaceOp")
+      const from = (yield* Json.optionalCountAt(operation, "start", at)) ?? self.seq
+      const to = (yield* Json.optionalCountAt(operation, "end", at)) ?? from
+      const kept = self.shown.filter((other) => other.seq < from || other.seq > to)
+      for (const _ of self.shown.slice(kept.length)) Building.notice(self.session, "replaced", place.line)
+      const index = self.shown.findIndex((other) => other.seq >= from)
+      kept.splice(index < 0 ? kept.length : index, 0, entry)
+      self.shown = kept
+    } else self.shown.push(entry)
+  })
+
+const readMessage = (
+  self: Reading,
+  event: Schema.JsonObject,
+  data: Schema.JsonObject,
+  place: Json.Place,
+  summary: boolean
+): Json.Read<Prompt.Message | undefined> =>
+  Result.gen(function*() {
+    const type = typeof event.type === "string" ? event.type : ""
+    switch (type) {
+      case "user/message":
+      case "context/message": {
+        const wire = Json.isObject(data.message) ? data.message : data
+        const within = wire === data ? place : Json.at(place, "message")
+        const parts = yield* userParts(wire.content, Json.at(within, "content"))
+        const source = type === "context/message"
+          ? "runtime-context"
+          : summary
+          ? "context-summary"
+          : sourceOf(wire.source)
+        return Message.user(parts, source)
+      }
+      case "assistant/message": {
+        const wire = yield* Json.objectAt(data, "message", place)
+        const within = Json.at(place, "message")
+        const parts: Array<Prompt.AssistantMessagePart> = []
+        for (const [index, value] of (yield* Json.arrayAt(wire, "content", within)).entries()) {
+          parts.push(yield* assistantPart(value, Json.at(Json.at(within, "content"), index)))
+        }
+        if (Json.isObject(wire.source) && typeof wire.source.model === "string") self.session.model = wire.source.model
+        return Message.assistant(parts)
+      }
+      case "tool/result": {
+        const wire = yield* Json.objectAt(data, "message", place)
+        const within = Json.at(Json.at(place, "message"), "content")
+        const results: Array<Prompt.ToolResultPart> = []
+        for (const [index, value] of (yield* Json.array(wire.content, within)).entries()) {
+          const at = Json.at(within, index)
+          const block = yield* Json.object(value, at)
+          const id = yield* Json.stringAt(block, "toolCallId", at)
+          const content = yield* resultContent(block.content, Json.at(at, "content"))
+          results.push(Message.result(id, "", content, block.isError === true))
+        }
+        return Message.tool(results)
+      }
+    }
+    Building.notice(self.session, "unknown-line", place.line, type)
+    return undefined
+  })
 
 /** Whose a message of the user is: snapshots are the runtime's, and notices and rounds of a goal are the harness's. */
 const sourceOf = (source: Schema.Json | undefined): string | undefined => {

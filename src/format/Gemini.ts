@@ -8,11 +8,11 @@
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Building from "./parts/building.ts"
 import * as Parts from "./parts/gemini.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
 import * as Usage from "./parts/usage.ts"
-import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
 
 const format = "gemini"
@@ -53,8 +53,8 @@ export const reader: Reader.Reader = {
     return Json.isArray(list) && isContent(list[0]) ? "a list of contents with roles and parts" : undefined
   },
   start: (file, why) => {
-    const session = Wire.builder(file, format, why)
-    const ids = Parts.pairing()
+    const session = Building.make(file, format, why)
+    const ids = Parts.pairing(session)
     let modelSpoke = false
 
     const content = (value: Schema.Json, place: Json.Place): Json.Read<void> =>
@@ -64,9 +64,9 @@ export const reader: Reader.Reader = {
         const within = Json.at(place, "parts")
         const parts = yield* Parts.parts(yield* Json.arrayAt(wire, "parts", place), within)
         if (role === "model") {
-          if (!modelSpoke) ids.turn()
+          if (!modelSpoke) Parts.turn(ids)
           modelSpoke = true
-          session.push(Message.assistant(yield* Parts.assistantParts(parts, within, ids)), place.line)
+          Building.push(session, Message.assistant(yield* Parts.assistantParts(parts, within, ids)), place.line)
           bill(wire, place)
           return
         }
@@ -78,13 +78,13 @@ export const reader: Reader.Reader = {
         }
         modelSpoke = false
         for (const message of yield* Parts.userMessages(parts, within, ids, Parts.sourceOf(parts))) {
-          session.push(message, place.line)
+          Building.push(session, message, place.line)
         }
       })
 
     const bill = (value: Schema.JsonObject, place: Json.Place) => {
       if (!Json.isObject(value.usageMetadata)) return
-      session.bill(Usage.read(value.usageMetadata, Json.at(place, "usageMetadata"), convention), place.line)
+      Building.bill(session, Usage.read(value.usageMetadata, Json.at(place, "usageMetadata"), convention), place.line)
     }
 
     return {
@@ -102,7 +102,7 @@ export const reader: Reader.Reader = {
                 ? yield* Parts.parts(system.parts, Json.at(within, "parts"))
                 : yield* Parts.parts(system, within)
               const texts = parts.map((part) => typeof part.text === "string" ? part.text : "")
-              session.push(Message.system(texts.join("\n\n")), line)
+              Building.push(session, Message.system(texts.join("\n\n")), line)
             }
           }
           for (const [index, one] of (yield* Json.array(list, place)).entries()) {
@@ -110,7 +110,7 @@ export const reader: Reader.Reader = {
           }
           if (Json.isObject(value)) bill(value, root)
         }),
-      end: () => Result.succeed(session.end())
+      end: () => Result.succeed(Building.end(session))
     }
   }
 }

@@ -9,17 +9,22 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Building from "./parts/building.ts"
 import * as Findings from "./parts/findings.ts"
 import * as Parts from "./parts/gemini.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
-import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
+import type * as Session from "./Session.ts"
 
 const format = "gemini-cli"
 
 const notices = new Set(["info", "error", "warning"])
+
+// What a call is before it has ended.
+const pending: ReadonlySet<Schema.Json> = new Set(["validating", "scheduled", "awaiting_approval", "executing"])
 
 const isMetadata = (value: Schema.Json | undefined): value is Schema.JsonObject =>
   Json.isObject(value) && typeof value.sessionId === "string" && typeof value.projectHash === "string"
@@ -47,199 +52,226 @@ export const reader: Reader.Reader = {
 }
 
 interface Entry {
-  readonly id: string
+  readonly id: string | undefined
   readonly place: Json.Place
   readonly value: Schema.JsonObject
 }
 
+/** What was read so far. */
+interface Reading {
+  readonly session: Building.Building
+  readonly ids: Parts.Pairing
+  entries: Array<Entry>
+  /** Where the entries with an id stand. */
+  known: Map<string, number>
+  streaming: boolean
+  /** What a stream says in pieces, and the calls of a turn, until something else follows. */
+  pieces: Pieces | undefined
+  turn: { readonly parts: Array<Prompt.AssistantMessagePart> } | undefined
+}
+
+interface Pieces {
+  readonly role: string
+  readonly line: number
+  readonly time: number | undefined
+  text: string
+}
+
 const start = (file: string, why: string): Reader.Parse => {
-  const session = Wire.builder(file, format, why)
-  const noticed = Findings.tally()
-  const ids = Parts.pairing()
-  let entries: Array<Entry> = []
-  let streaming = false
-  // What a stream says in pieces, and the calls of a turn, until something else follows.
-  let pieces: { readonly role: string; text: string; readonly line: number } | undefined
-  let turn: { readonly parts: Array<Prompt.AssistantMessagePart> } | undefined
-
-  const add = (value: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
-    Result.map(Json.optionalStringAt(value, "id", place), (given) => {
-      const entry: Entry = { id: given ?? `entry ${entries.length}`, place, value }
-      const known = entries.findIndex(({ id }) => id === entry.id)
-      if (given === undefined || known < 0) entries.push(entry)
-      // A record is written again as it grows; the last one is whole.
-      else entries[known] = entry
-    })
-
-  const addAll = (values: Schema.JsonArray, place: Json.Place): Json.Read<void> =>
-    Result.gen(function*() {
-      for (const [index, value] of values.entries()) {
-        const within = Json.at(place, index)
-        const entry = yield* Json.object(value, within)
-        // All messages of a document are entries, whatever their ids.
-        entries.push({ id: typeof entry.id === "string" ? entry.id : "", place: within, value: entry })
-      }
-    })
-
-  const rewind = (id: string, line: number) => {
-    const index = entries.findIndex((entry) => entry.id === id)
-    if (index < 0) return
-    for (const _ of entries.slice(index)) noticed.add("abandoned-branch", line)
-    entries = entries.slice(0, index)
+  const session = Building.make(file, format, why)
+  const self: Reading = {
+    session,
+    ids: Parts.pairing(session),
+    entries: [],
+    known: new Map(),
+    streaming: false,
+    pieces: undefined,
+    turn: undefined
   }
+  return { record: (value, line) => record(self, value, { file, line, field: "" }), end: () => end(self) }
+}
 
-  const message = ({ place, value }: Entry): Json.Read<void> =>
-    Result.gen(function*() {
-      const type = yield* Json.stringAt(value, "type", place)
-      if (notices.has(type)) {
-        noticed.add("notice", place.line)
-        return
-      }
-      const within = Json.at(place, "content")
-      const parts = value.content === undefined || value.content === null
-        ? []
-        : yield* Parts.parts(value.content, within)
-      if (type === "user") {
-        for (const one of yield* Parts.userMessages(parts, within, ids, Parts.sourceOf(parts))) {
-          session.push(one, place.line)
-        }
-        return
-      }
-      if (type !== "gemini") {
-        return yield* Json.fail(
-          Json.at(place, "type"),
-          `unknown type ${JSON.stringify(type)}, expected user, gemini, info, warning or error`
-        )
-      }
-      const said = parts.filter((part) => part.text !== "")
-      const answer: Array<Prompt.AssistantMessagePart> = [
-        ...(yield* thoughts(value, place)),
-        ...(yield* Parts.assistantParts(said, within, ids))
-      ]
-      const results: Array<Prompt.ToolResultPart> = []
-      const calls = value.toolCalls === undefined || value.toolCalls === null
-        ? []
-        : yield* Json.arrayAt(value, "toolCalls", place)
-      for (const [index, call] of calls.entries()) {
-        const at = Json.at(Json.at(place, "toolCalls"), index)
-        const wire = yield* Json.object(call, at)
-        const id = yield* Json.stringAt(wire, "id", at)
-        const name = yield* Json.stringAt(wire, "name", at)
-        answer.push(Message.call(id, name, wire.args ?? {}))
-        const result = yield* resultOf(wire, id, name, at)
-        if (result !== undefined) results.push(result)
-      }
-      session.model = (yield* Json.optionalStringAt(value, "model", place)) ?? session.model
-      session.push(Message.assistant(answer), place.line)
-      if (Json.isObject(value.tokens)) {
-        session.bill(Usage.read(value.tokens, Json.at(place, "tokens"), convention), place.line)
-      }
-      if (results.length > 0) session.push(Message.tool(results), place.line)
-    })
-
-  const flush = () => {
-    if (pieces === undefined) return
-    const { line, role, text } = pieces
-    pieces = undefined
-    if (role === "user") {
-      turn = undefined
-      session.push(Message.user([Message.text(text)]), line)
-    } else {
-      answering(line).push(Message.text(text))
+const record = (self: Reading, value: Schema.Json, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const wire = yield* Json.object(value, place)
+    if (wire.type === "init") self.streaming = true
+    if (self.streaming) return yield* streamed(self, wire, place)
+    const set = wire.$set
+    if (Json.isObject(set)) {
+      if (set.messages === undefined) return
+      self.entries = []
+      self.known = new Map()
+      const within = Json.at(place, "$set")
+      return yield* addAll(self, yield* Json.arrayAt(set, "messages", within), Json.at(within, "messages"))
     }
-  }
-
-  const answering = (line: number): Array<Prompt.AssistantMessagePart> => {
-    if (turn === undefined) {
-      turn = { parts: [] }
-      session.push(Message.assistant(turn.parts), line)
+    if (wire.$rewindTo !== undefined) {
+      return rewind(self, yield* Json.stringAt(wire, "$rewindTo", place), place.line)
     }
-    return turn.parts
-  }
+    if (wire.type === undefined && wire.messages !== undefined) {
+      return yield* addAll(self, yield* Json.arrayAt(wire, "messages", place), Json.at(place, "messages"))
+    }
+    if (wire.type === undefined && typeof wire.sessionId === "string") return
+    yield* add(self, wire, place)
+  })
 
-  const streamed = (value: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
-    Result.gen(function*() {
-      const type = yield* Json.stringAt(value, "type", place)
-      if (type === "message") {
-        const role = yield* Json.stringAt(value, "role", place)
-        const text = yield* Json.stringAt(value, "content", place)
-        if (value.delta !== true || pieces?.role !== role) flush()
-        if (pieces === undefined) pieces = { role, text, line: place.line }
-        else pieces.text += text
-        return
-      }
-      flush()
-      switch (type) {
-        case "init":
-          session.model = yield* Json.optionalStringAt(value, "model", place)
-          return
-        case "tool_use": {
-          const id = yield* Json.stringAt(value, "tool_id", place)
-          const name = yield* Json.stringAt(value, "tool_name", place)
-          answering(place.line).push(Message.call(id, name, value.parameters ?? {}))
-          return
-        }
-        case "tool_result": {
-          turn = undefined
-          const id = yield* Json.stringAt(value, "tool_id", place)
-          const failed = value.status === "error"
-          const error = Json.isObject(value.error) ? value.error.message : value.error
-          const output = value.output ?? (failed ? error : undefined) ?? ""
-          const text = typeof output === "string" ? output : JSON.stringify(output)
-          session.push(Message.tool([Message.result(id, nameOf(id), text, failed)]), place.line)
-          return
-        }
-        case "result":
-        case "error":
-          noticed.add("notice", place.line)
-          return
-      }
-      noticed.add("unknown-line", place.line, type)
-    })
+const end = (self: Reading): Json.Read<Session.Session> =>
+  Result.gen(function*() {
+    flush(self)
+    for (const entry of self.entries) yield* message(self, entry)
+    return Building.end(self.session, say)
+  })
 
-  // The message of a turn grows after it was pushed, so the builder does not know its calls.
-  const nameOf = (id: string): string => {
-    const open = session.messages.findLast((message) =>
-      message.role === "assistant" && message.content.some((part) => part.type === "tool-call" && part.id === id)
-    )
-    const call = open?.role === "assistant"
-      ? open.content.find((part) => part.type === "tool-call" && part.id === id)
-      : undefined
-    return call?.type === "tool-call" ? call.name : ""
-  }
+const add = (self: Reading, value: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
+  Result.map(Json.optionalStringAt(value, "id", place), (id) => {
+    const known = id === undefined ? undefined : self.known.get(id)
+    // A record is written again as it grows; the last one is whole.
+    if (known !== undefined) self.entries[known] = { id, place, value }
+    else put(self, { id, place, value })
+  })
 
-  return {
-    record: (value, line) =>
-      Result.gen(function*() {
-        const place: Json.Place = { file, line, field: "" }
-        const wire = yield* Json.object(value, place)
-        if (wire.type === "init") streaming = true
-        if (streaming) return yield* streamed(wire, place)
-        const set = wire.$set
-        if (Json.isObject(set)) {
-          if (set.messages === undefined) return
-          entries = []
-          return yield* addAll(yield* Json.arrayAt(set, "messages", Json.at(place, "$set")), {
-            ...place,
-            field: "$set.messages"
-          })
-        }
-        if (wire.$rewindTo !== undefined) return rewind(yield* Json.stringAt(wire, "$rewindTo", place), line)
-        if (wire.type === undefined && wire.messages !== undefined) {
-          return yield* addAll(yield* Json.arrayAt(wire, "messages", place), Json.at(place, "messages"))
-        }
-        if (wire.type === undefined && typeof wire.sessionId === "string") return
-        yield* add(wire, place)
-      }),
-    end: () =>
-      Result.gen(function*() {
-        flush()
-        for (const entry of entries) yield* message(entry)
-        session.findings.push(...noticed.findings(say))
-        return session.end()
-      })
+const put = (self: Reading, entry: Entry): void => {
+  const index = self.entries.push(entry) - 1
+  if (entry.id !== undefined && !self.known.has(entry.id)) self.known.set(entry.id, index)
+}
+
+const addAll = (self: Reading, values: Schema.JsonArray, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    for (const [index, given] of values.entries()) {
+      const within = Json.at(place, index)
+      const value = yield* Json.object(given, within)
+      // All messages of a document are entries, whatever their ids.
+      put(self, { id: typeof value.id === "string" ? value.id : undefined, place: within, value })
+    }
+  })
+
+const rewind = (self: Reading, id: string, line: number): void => {
+  const from = self.known.get(id)
+  if (from === undefined) return
+  for (const entry of self.entries.splice(from)) {
+    Building.notice(self.session, "abandoned-branch", line)
+    if (entry.id !== undefined && (self.known.get(entry.id) ?? -1) >= from) self.known.delete(entry.id)
   }
 }
+
+const message = (self: Reading, { place, value }: Entry): Json.Read<void> =>
+  Result.gen(function*() {
+    const type = yield* Json.stringAt(value, "type", place)
+    const time = Time.ofText(value.timestamp)
+    if (notices.has(type)) {
+      Building.notice(self.session, "notice", place.line)
+      return
+    }
+    const within = Json.at(place, "content")
+    const parts = value.content === undefined || value.content === null
+      ? []
+      : yield* Parts.parts(value.content, within)
+    if (type === "user") {
+      for (const one of yield* Parts.userMessages(parts, within, self.ids, Parts.sourceOf(parts))) {
+        Building.push(self.session, one, place.line, time)
+      }
+      return
+    }
+    if (type !== "gemini") {
+      return yield* Json.fail(
+        Json.at(place, "type"),
+        `unknown type ${JSON.stringify(type)}, expected user, gemini, info, warning or error`
+      )
+    }
+    const said = parts.filter((part) => part.text !== "")
+    const answer: Array<Prompt.AssistantMessagePart> = [
+      ...(yield* thoughts(value, place)),
+      ...(yield* Parts.assistantParts(said, within, self.ids))
+    ]
+    const results: Array<Prompt.ToolResultPart> = []
+    let done: number | undefined
+    const calls = value.toolCalls === undefined || value.toolCalls === null
+      ? []
+      : yield* Json.arrayAt(value, "toolCalls", place)
+    for (const [index, call] of calls.entries()) {
+      const at = Json.at(Json.at(place, "toolCalls"), index)
+      const wire = yield* Json.object(call, at)
+      const id = yield* Json.stringAt(wire, "id", at)
+      const name = yield* Json.stringAt(wire, "name", at)
+      answer.push(Message.call(id, name, wire.args ?? {}))
+      if (pending.has(wire.status ?? null)) {
+        if (wire.result !== undefined && wire.result !== null) {
+          Building.notice(self.session, "provisional", place.line)
+        }
+        continue
+      }
+      const result = yield* resultOf(wire, id, name, at)
+      if (result === undefined) continue
+      results.push(result)
+      done = Time.ofText(wire.timestamp) ?? done
+    }
+    self.session.model = (yield* Json.optionalStringAt(value, "model", place)) ?? self.session.model
+    Building.push(self.session, Message.assistant(answer), place.line, time)
+    if (Json.isObject(value.tokens)) {
+      Building.bill(self.session, Usage.read(value.tokens, Json.at(place, "tokens"), convention), place.line)
+    }
+    if (results.length > 0) Building.push(self.session, Message.tool(results), place.line, done)
+  })
+
+const flush = (self: Reading): void => {
+  if (self.pieces === undefined) return
+  const { line, role, text, time } = self.pieces
+  self.pieces = undefined
+  if (role === "user") {
+    self.turn = undefined
+    Building.push(self.session, Message.user([Message.text(text)]), line, time)
+  } else {
+    answering(self, line, time).push(Message.text(text))
+  }
+}
+
+const answering = (self: Reading, line: number, time: number | undefined): Array<Prompt.AssistantMessagePart> => {
+  if (self.turn === undefined) {
+    self.turn = { parts: [] }
+    Building.push(self.session, Message.assistant(self.turn.parts), line, time)
+  }
+  return self.turn.parts
+}
+
+const streamed = (self: Reading, value: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
+  Result.gen(function*() {
+    const type = yield* Json.stringAt(value, "type", place)
+    const time = Time.ofText(value.timestamp)
+    if (type === "message") {
+      const role = yield* Json.stringAt(value, "role", place)
+      const text = yield* Json.stringAt(value, "content", place)
+      if (value.delta !== true || self.pieces?.role !== role) flush(self)
+      if (self.pieces === undefined) self.pieces = { role, text, line: place.line, time }
+      else self.pieces.text += text
+      return
+    }
+    flush(self)
+    switch (type) {
+      case "init":
+        self.session.model = yield* Json.optionalStringAt(value, "model", place)
+        return
+      case "tool_use": {
+        const id = yield* Json.stringAt(value, "tool_id", place)
+        const name = yield* Json.stringAt(value, "tool_name", place)
+        answering(self, place.line, time).push(Message.call(id, name, value.parameters ?? {}))
+        return
+      }
+      case "tool_result": {
+        self.turn = undefined
+        const id = yield* Json.stringAt(value, "tool_id", place)
+        const failed = value.status === "error"
+        const error = Json.isObject(value.error) ? value.error.message : value.error
+        const output = value.output ?? (failed ? error : undefined) ?? ""
+        const text = typeof output === "string" ? output : JSON.stringify(output)
+        Building.push(self.session, Message.tool([Message.result(id, "", text, failed)]), place.line, time)
+        return
+      }
+      case "result":
+      case "error":
+        Building.notice(self.session, "notice", place.line)
+        return
+    }
+    Building.notice(self.session, "unknown-line", place.line, type)
+  })
 
 const thoughts = (value: Schema.JsonObject, place: Json.Place): Json.Read<ReadonlyArray<Prompt.ReasoningPart>> =>
   Result.gen(function*() {
@@ -305,6 +337,8 @@ const say = (kind: string, count: number, what: string): string => {
   switch (kind) {
     case "notice":
       return `${count} notices of the client left out: the model never saw them`
+    case "provisional":
+      return Findings.provisional(count)
     case "abandoned-branch":
       return `${count} messages that a rewind took back left out`
     default:

@@ -7,10 +7,14 @@
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as OpenAiResponses from "./OpenAiResponses.ts"
-import * as Chat from "./parts/chat.ts"
+import * as Building from "./parts/building.ts"
+import * as Chat from "./parts/chatRead.ts"
+import * as Findings from "./parts/findings.ts"
+import * as Ids from "./parts/ids.ts"
 import * as Json from "./parts/json.ts"
 import * as Responses from "./parts/responses.ts"
+import * as Items from "./parts/responsesRead.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
 import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
@@ -44,43 +48,31 @@ export const reader: Reader.Reader = {
       : undefined
   },
   start: (file, why) => {
-    let session: Session.Session | undefined
-    return {
-      record: (value, line) =>
-        Result.gen(function*() {
-          const root: Json.Place = { file, line, field: "" }
-          const document: Schema.JsonObject = Json.isArray(value)
-            ? { messages: value }
-            : yield* Json.object(value, root)
-          const place = Json.isArray(value) ? root : Json.at(root, "messages")
-          const messages: Array<Schema.JsonObject> = []
-          for (const [index, one] of (yield* Json.arrayAt(document, "messages", root)).entries()) {
-            messages.push(yield* Json.object(one, Json.at(place, index)))
-          }
-          // How the run ended is told to a person, not to the model.
-          const shown = messages.filter(({ role }) => role !== "exit")
-          const read = shown.some(({ extra, output, type }) =>
-              type !== undefined || outputOf(output, extra) !== undefined
-            )
-            ? yield* responses(shown, place, why)
-            : yield* chat(shown, place, why)
-          const exits = messages.length - shown.length
-          session = {
-            ...read,
-            model: modelOf(document.info) ?? read.model,
-            findings: exits === 0 ? read.findings : [
-              ...read.findings,
-              { kind: "exit", line, detail: "the message that tells how the run ended is left out" }
-            ]
-          }
-        }),
-      end: () =>
-        session === undefined
-          ? Json.fail({ file, line: 0, field: "" }, "expected a trajectory")
-          : Result.succeed(session)
-    }
+    const say: Findings.Say = (kind, count) =>
+      kind === "exit" ? "the message that tells how the run ended is left out" : Findings.provisional(count)
+    return Building.document({ file, format, why, what: "trajectory", mayBeEmpty: true, say }, trajectory)
   }
 }
+
+const trajectory = (value: Schema.Json, root: Json.Place, session: Building.Building): Json.Read<void> =>
+  Result.gen(function*() {
+    const document: Schema.JsonObject = Json.isArray(value) ? { messages: value } : yield* Json.object(value, root)
+    const place = Json.isArray(value) ? root : Json.at(root, "messages")
+    const messages: Array<Schema.JsonObject> = []
+    for (const [index, one] of (yield* Json.arrayAt(document, "messages", root)).entries()) {
+      messages.push(yield* Json.object(one, Json.at(place, index)))
+    }
+    session.model = modelOf(document.info)
+    // How the run ended is told to a person, not to the model.
+    const shown = messages.filter(({ role }) => role !== "exit")
+    if (shown.length < messages.length) Building.notice(session, "exit", root.line)
+    yield* shown.some(({ extra, output, type }) => type !== undefined || outputOf(output, extra) !== undefined)
+      ? responses(session, shown, place)
+      : chat(session, shown, place)
+  })
+
+const timeOf = (extra: Schema.Json | undefined): number | undefined =>
+  Json.isObject(extra) ? Time.ofSeconds(extra.timestamp) : undefined
 
 const responseOf = (extra: Schema.Json | undefined): Schema.JsonObject =>
   Json.isObject(extra) && Json.isObject(extra.response) ? extra.response : Wire.emptyObject
@@ -93,42 +85,42 @@ const outputOf = (output: Schema.Json | undefined, extra: Schema.Json | undefine
 }
 
 const chat = (
+  session: Building.Building,
   messages: ReadonlyArray<Schema.JsonObject>,
-  place: Json.Place,
-  why: string
-): Json.Read<Session.Session> =>
+  place: Json.Place
+): Json.Read<void> =>
   Result.gen(function*() {
-    let action: string | undefined
-    const read = yield* Chat.read(
-      messages.map(({ extra, ...message }, index) => {
-        const answered = action
-        action = undefined
-        if (message.role === "assistant" && !Json.isArray(message.tool_calls)) {
-          const command = commandOf(message.content, extra)
-          if (command === undefined || !isObservation(messages[index + 1])) return message
-          action = `action:${index}`
-          return {
-            ...message,
-            content: withoutCommand(message.content, command),
-            tool_calls: [Chat.textCall(action, "bash", command)]
-          }
-        }
-        return answered === undefined ? message : { ...message, role: "tool", tool_call_id: answered }
-      }),
-      place,
-      format,
-      why
-    )
-    const usage = new Map<number, Session.Usage>()
-    for (const [index, { extra }] of messages.entries()) {
+    const functions: Array<Chat.FunctionCall> = []
+    for (const [index, wire] of asChat(messages).entries()) {
+      const { extra } = messages[index] ?? Wire.emptyObject
+      const at = Json.at(place, index)
+      yield* Chat.push(session, functions, wire, at, timeOf(extra))
       const response = responseOf(extra)
-      if (read.messages[index]?.role !== "assistant" || !Json.isObject(response.usage)) continue
-      const at = Json.at(Json.at(Json.at(Json.at(place, index), "extra"), "response"), "usage")
-      const billed = yield* Usage.read(response.usage, at, Usage.chat)
-      if (Object.keys(billed).length > 0) usage.set(index, billed)
+      if (wire.role !== "assistant" || !Json.isObject(response.usage)) continue
+      const within = Json.at(Json.at(Json.at(at, "extra"), "response"), "usage")
+      Building.billAt(session, index, yield* Usage.read(response.usage, within, Usage.chat))
     }
-    return { ...read, usage }
   })
+
+/** The messages without the notes of the harness, and commands in text as calls with their results. */
+const asChat = (messages: ReadonlyArray<Schema.JsonObject>): ReadonlyArray<Schema.JsonObject> => {
+  let action: string | undefined
+  return messages.map(({ extra, ...message }, index) => {
+    const answered = action
+    action = undefined
+    if (message.role === "assistant" && !Json.isArray(message.tool_calls)) {
+      const command = commandOf(message.content, extra)
+      if (command === undefined || !isObservation(messages[index + 1])) return message
+      action = Ids.make("action", index)
+      return {
+        ...message,
+        content: withoutCommand(message.content, command),
+        tool_calls: [Chat.textCall(action, "bash", command)]
+      }
+    }
+    return answered === undefined ? message : { ...message, role: "tool", tool_call_id: answered }
+  })
+}
 
 /** What a message of a text mode says that came of a command. */
 const isObservation = (message: Schema.JsonObject | undefined): boolean =>
@@ -179,10 +171,10 @@ const withoutCommand = (content: Schema.Json | undefined, command: string): Sche
 }
 
 const responses = (
+  session: Building.Building,
   messages: ReadonlyArray<Schema.JsonObject>,
-  place: Json.Place,
-  why: string
-): Json.Read<Session.Session> =>
+  place: Json.Place
+): Json.Read<void> =>
   Result.gen(function*() {
     const input: Array<Schema.Json> = []
     const bills: Array<Session.Usage> = []
@@ -200,16 +192,11 @@ const responses = (
         Json.isObject(usage) ? yield* Responses.usage(usage, Json.at(Json.at(place, index), "usage")) : {}
       )
     }
-    const parse = OpenAiResponses.reader.start(place.file, why)
-    yield* parse.record({ input }, place.line)
-    const read = yield* parse.end()
-    const answers = Array.from(read.messages.keys()).filter((index) => read.messages[index]?.role === "assistant")
+    yield* Items.readItems(input, Json.at({ ...place, field: "" }, "input"), session)
+    const answers = session.messages.flatMap(({ role }, index) => role === "assistant" ? [index] : [])
     // Answers that follow one another without an output between them are one message, and whose bill is whose is lost.
-    const usage = answers.length !== bills.length ? [] : answers.flatMap((index, nth) => {
-      const billed = bills[nth]
-      return billed === undefined || Object.keys(billed).length === 0 ? [] : [[index, billed] as const]
-    })
-    return { ...read, format, usage: new Map(usage) }
+    if (answers.length !== bills.length) return
+    for (const [nth, index] of answers.entries()) Building.billAt(session, index, bills[nth] ?? {})
   })
 
 const modelOf = (info: Schema.Json | undefined): string | undefined => {

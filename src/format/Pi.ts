@@ -8,9 +8,10 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Findings from "./parts/findings.ts"
+import * as Building from "./parts/building.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
 import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
@@ -76,91 +77,8 @@ interface Entry {
 }
 
 const start = (file: string, why: string): Reader.Parse => {
-  const session = Wire.builder(file, format, why)
-  const noticed = Findings.tally()
+  const session = Building.make(file, format, why)
   const entries: Array<Entry> = []
-
-  const read = ({ place, value }: Entry): Json.Read<void> =>
-    Result.gen(function*() {
-      const type = yield* Json.stringAt(value, "type", place)
-      if (ignored.has(type)) return
-      switch (type) {
-        case "message":
-          return yield* message(yield* Json.objectAt(value, "message", place), Json.at(place, "message"))
-        case "compaction":
-        case "branch_summary": {
-          const summary = yield* Json.stringAt(value, "summary", place)
-          session.push(Message.user([Message.text(summary)], "context-summary"), place.line)
-          return
-        }
-        case "custom_message": {
-          const parts = yield* userParts(value.content, Json.at(place, "content"))
-          session.push(Message.user(parts, "hook"), place.line)
-          return
-        }
-      }
-      noticed.add("unknown-line", place.line, type)
-    })
-
-  const message = (value: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
-    Result.gen(function*() {
-      const role = yield* Json.stringAt(value, "role", place)
-      const within = Json.at(place, "content")
-      switch (role) {
-        case "user":
-          session.push(Message.user(yield* userParts(value.content, within)), place.line)
-          return
-        case "custom":
-        case "hookMessage":
-          session.push(Message.user(yield* userParts(value.content, within), "hook"), place.line)
-          return
-        case "branchSummary":
-        case "compactionSummary": {
-          const summary = yield* Json.stringAt(value, "summary", place)
-          session.push(Message.user([Message.text(summary)], "context-summary"), place.line)
-          return
-        }
-        case "bashExecution": {
-          if (value.excludeFromContext === true) {
-            noticed.add("excluded", place.line)
-            return
-          }
-          session.push(Message.user([Message.text(yield* bashText(value, place))], "hook"), place.line)
-          return
-        }
-        case "toolResult": {
-          const id = yield* Json.stringAt(value, "toolCallId", place)
-          const given = yield* Json.optionalStringAt(value, "toolName", place)
-          const name = session.nameOf(id)
-          const content = yield* resultContent(value.content, within)
-          session.push(Message.tool([Message.result(id, given ?? name, content, value.isError === true)]), place.line)
-          return
-        }
-        case "assistant": {
-          const api = typeof value.api === "string" ? value.api : ""
-          const parts: Array<Prompt.AssistantMessagePart> = []
-          const blocks = yield* Json.arrayAt(value, "content", place)
-          for (const [index, block] of blocks.entries()) {
-            const at = Json.at(within, index)
-            parts.push(yield* assistantPart(yield* Json.object(block, at), at, api))
-          }
-          session.model = (yield* Json.optionalStringAt(value, "model", place)) ?? session.model
-          session.push(Message.assistant(parts), place.line)
-          if (value.stopReason === "aborted" || value.stopReason === "error") {
-            noticed.add("stopped", place.line, value.stopReason)
-          }
-          if (Json.isObject(value.usage)) {
-            session.bill(Usage.read(value.usage, Json.at(place, "usage"), convention), place.line)
-          }
-          return
-        }
-      }
-      return yield* Json.fail(
-        Json.at(place, "role"),
-        `unknown role ${JSON.stringify(role)}, expected ${Array.from(roles).join(", ")}`
-      )
-    })
-
   return {
     record: (value, line) =>
       Result.gen(function*() {
@@ -175,14 +93,104 @@ const start = (file: string, why: string): Reader.Parse => {
         const live = liveEntries(entries)
         for (const entry of entries) {
           if (live !== undefined && entry.id !== "" && !live.has(entry.id)) {
-            noticed.add("abandoned-branch", entry.place.line)
-          } else yield* read(entry)
+            Building.notice(session, "abandoned-branch", entry.place.line)
+          } else yield* read(session, entry)
         }
-        session.findings.push(...noticed.findings(say))
-        return session.end()
+        return Building.end(session, say)
       })
   }
 }
+
+const read = (session: Building.Building, { place, value }: Entry): Json.Read<void> =>
+  Result.gen(function*() {
+    const type = yield* Json.stringAt(value, "type", place)
+    const time = Time.ofText(value.timestamp)
+    if (ignored.has(type)) return
+    switch (type) {
+      case "message":
+        return yield* message(session, yield* Json.objectAt(value, "message", place), Json.at(place, "message"), time)
+      case "compaction":
+      case "branch_summary": {
+        const summary = yield* Json.stringAt(value, "summary", place)
+        Building.push(session, Message.user([Message.text(summary)], "context-summary"), place.line, time)
+        return
+      }
+      case "custom_message": {
+        const parts = yield* userParts(value.content, Json.at(place, "content"))
+        Building.push(session, Message.user(parts, "hook"), place.line, time)
+        return
+      }
+    }
+    Building.notice(session, "unknown-line", place.line, type)
+  })
+
+const message = (
+  session: Building.Building,
+  value: Schema.JsonObject,
+  place: Json.Place,
+  time: number | undefined
+): Json.Read<void> =>
+  Result.gen(function*() {
+    const role = yield* Json.stringAt(value, "role", place)
+    const within = Json.at(place, "content")
+    switch (role) {
+      case "user":
+        Building.push(session, Message.user(yield* userParts(value.content, within)), place.line, time)
+        return
+      case "custom":
+      case "hookMessage":
+        Building.push(session, Message.user(yield* userParts(value.content, within), "hook"), place.line, time)
+        return
+      case "branchSummary":
+      case "compactionSummary": {
+        const summary = yield* Json.stringAt(value, "summary", place)
+        Building.push(session, Message.user([Message.text(summary)], "context-summary"), place.line, time)
+        return
+      }
+      case "bashExecution": {
+        if (value.excludeFromContext === true) {
+          Building.notice(session, "excluded", place.line)
+          return
+        }
+        Building.push(session, Message.user([Message.text(yield* bashText(value, place))], "hook"), place.line, time)
+        return
+      }
+      case "toolResult": {
+        const id = yield* Json.stringAt(value, "toolCallId", place)
+        const given = yield* Json.optionalStringAt(value, "toolName", place)
+        const content = yield* resultContent(value.content, within)
+        Building.push(
+          session,
+          Message.tool([Message.result(id, given ?? "", content, value.isError === true)]),
+          place.line,
+          time
+        )
+        return
+      }
+      case "assistant": {
+        const api = typeof value.api === "string" ? value.api : ""
+        const parts: Array<Prompt.AssistantMessagePart> = []
+        const blocks = yield* Json.arrayAt(value, "content", place)
+        for (const [index, block] of blocks.entries()) {
+          const at = Json.at(within, index)
+          parts.push(yield* assistantPart(yield* Json.object(block, at), at, api))
+        }
+        session.model = (yield* Json.optionalStringAt(value, "model", place)) ?? session.model
+        Building.push(session, Message.assistant(parts), place.line, time)
+        if (value.stopReason === "aborted" || value.stopReason === "error") {
+          Building.notice(session, "stopped", place.line, value.stopReason)
+        }
+        if (Json.isObject(value.usage)) {
+          Building.bill(session, Usage.read(value.usage, Json.at(place, "usage"), convention), place.line)
+        }
+        return
+      }
+    }
+    return yield* Json.fail(
+      Json.at(place, "role"),
+      `unknown role ${JSON.stringify(role)}, expected ${Array.from(roles).join(", ")}`
+    )
+  })
 
 /** The ids from the last entry up to the root; `undefined` in the first version, whose entries have no ids. */
 const liveEntries = (entries: ReadonlyArray<Entry>): ReadonlySet<string> | undefined => {
@@ -268,7 +276,7 @@ const assistantPart = (
 /** What a signature is depends on the provider: Anthropic's, Google's, or the text of an item of OpenAI's. */
 const signed = (signature: string, api: string, redacted: boolean): Message.Options => {
   if (signature === "") return {}
-  const item = signature.startsWith("{") ? Message.parse(signature) : undefined
+  const item = signature.startsWith("{") ? Json.parse(signature) : undefined
   if (Json.isObject(item) && item.type === "reasoning") {
     return {
       openai: {

@@ -11,6 +11,8 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
+import * as Building from "./parts/building.ts"
+import * as Findings from "./parts/findings.ts"
 import * as Json from "./parts/json.ts"
 import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
@@ -47,18 +49,44 @@ export const reader: Reader.Reader = {
   format,
   detect,
   start: (file, why) =>
-    Wire.document(
-      { file, format, why, what: "prompt", mayBeEmpty: true },
+    Building.document(
+      {
+        file,
+        format,
+        why,
+        what: "prompt",
+        mayBeEmpty: true,
+        asIs: true,
+        say: (_, count) => Findings.provisional(count)
+      },
       (value, place, session) =>
         Result.gen(function*() {
           const { line } = place
           const prompt = yield* Json.object(value, place)
           const within = Json.at(place, "content")
           for (const [index, encoded] of (yield* Json.arrayAt(prompt, "content", place)).entries()) {
-            session.push(yield* decode(encoded, Json.at(within, index)), line)
+            const whole = withoutProvisional(session, encoded, line)
+            if (whole !== undefined) Building.push(session, yield* decode(whole, Json.at(within, index)), line)
           }
         })
     )
+}
+
+/** What a tool had given so far, as a stream of the framework notes it, settles no call; a message of nothing else is none. */
+const withoutProvisional = (
+  session: Building.Building,
+  message: Schema.Json,
+  line: number
+): Schema.Json | undefined => {
+  if (!Json.isObject(message) || !Json.isArray(message.content)) return message
+  const kept = message.content.filter((part) =>
+    !Json.isObject(part) || part.type !== "tool-result" || part.preliminary !== true
+  )
+  for (let count = message.content.length - kept.length; count > 0; count--) {
+    Building.notice(session, "provisional", line)
+  }
+  if (kept.length === message.content.length) return message
+  return kept.length === 0 ? undefined : { ...message, content: kept }
 }
 
 const decodeMessage = SchemaParser.decodeUnknownResult(Prompt.Message)
@@ -104,15 +132,15 @@ const decode = (encoded: Schema.Json, place: Json.Place): Json.Read<Prompt.Messa
  */
 export const write = (
   messages: ReadonlyArray<Prompt.Message>
-): { readonly value: Schema.JsonObject; readonly losses: ReadonlyArray<Session.Finding> } => {
+): { readonly value: Schema.JsonObject; readonly losses: ReadonlyArray<Session.Loss> } => {
   const losses = Wire.losses()
   const content = messages.map((message, index): Schema.JsonObject => {
-    losses.place = `messages[${index}]`
+    Wire.at(losses, index)
     const head = { role: message.role, ...optionsOf(message, losses) }
     if (message.role === "system") return { ...head, content: message.content }
     const parts: Array<Schema.JsonObject> = []
     for (const [position, part] of message.content.entries()) {
-      losses.place = `messages[${index}].content[${position}]`
+      Wire.at(losses, index, position)
       parts.push(encode(part, losses))
     }
     return { ...head, content: parts }
@@ -121,7 +149,7 @@ export const write = (
 }
 
 const optionsOf = (self: Prompt.Message | Prompt.Part, losses: Wire.Losses): Schema.JsonObject =>
-  Object.keys(self.options).length === 0 ? Wire.emptyObject : { options: losses.json(self.options, "options") }
+  Object.keys(self.options).length === 0 ? Wire.emptyObject : { options: Wire.json(losses, self.options, "options") }
 
 const encode = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject => {
   const head = { type: part.type, ...optionsOf(part, losses) }
@@ -141,7 +169,7 @@ const encode = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject => {
         ...head,
         id: part.id,
         name: part.name,
-        params: losses.json(part.params, "params"),
+        params: Wire.json(losses, part.params, "params"),
         providerExecuted: part.providerExecuted
       }
     case "tool-result":
@@ -150,7 +178,7 @@ const encode = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject => {
         id: part.id,
         name: part.name,
         isFailure: part.isFailure,
-        result: losses.json(part.result, "result"),
+        result: Wire.json(losses, part.result, "result"),
         ...(part.modelOutput === undefined
           ? undefined
           : { modelOutput: part.modelOutput.map((output) => encode(output, losses)) }),

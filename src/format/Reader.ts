@@ -9,8 +9,11 @@
  * - A tool result holds the text itself where the wire has one text (a string, or one text block), else an array of
  *   `{ type: "text", text }`, `{ type: "image", mediaType, data }` and, for anything else, the wire's own block. `data`
  *   is base64 or a URL, as in a file part.
- * - A tool result is named after the latest earlier call with its id, `""` where there is none. Ids are the wire's own,
- *   and need not be unique.
+ * - A tool result is named after the call that it answers, the nearest earlier one with its id, and `""` where there is
+ *   none; one that stands before its call is put behind it. Ids are the wire's own, and need not be unique; where the wire
+ *   has none the reader makes one that every provider takes, the same at each reading.
+ * - An output that was given while the tool was still at work is left out: it answers nothing.
+ * - `Session.times` has the time of each message where the file says it.
  * - What `Prompt` cannot hold is an empty text part with the mark `raw` holding the wire's item, at the item's place.
  *   Call arguments that are not JSON are `params` as the text, with the same text under `raw`.
  * - Reasoning keeps what a provider needs back where the Effect providers look for it: `options.anthropic.info`
@@ -18,7 +21,8 @@
  *   (`itemId`, `encryptedContent`). Reasoning with an empty text is kept.
  * - What runs at the provider (server tools) is a call and a result with `providerExecuted`, both in the assistant
  *   message.
- * - A user message that no person wrote has a `source` of `Marks.machineSources`.
+ * - A user message that no person wrote has a `source` of `Marks.machineSources`. An assistant message that no model wrote
+ *   has the source `hook`.
  *
  * @since 0.1.0
  */

@@ -9,11 +9,12 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Blocks from "./parts/anthropic.ts"
-import * as Chat from "./parts/chat.ts"
+import * as Building from "./parts/building.ts"
+import * as Chat from "./parts/chatRead.ts"
+import * as Ids from "./parts/ids.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
 import type * as Reader from "./Reader.ts"
-import type * as Session from "./Session.ts"
 
 const format = "swe-agent"
 
@@ -35,41 +36,33 @@ export const reader: Reader.Reader = {
       ? "a history with a trajectory"
       : undefined
   },
-  start: (file, why) => {
-    let session: Session.Session | undefined
-    return {
-      record: (value, line) =>
+  start: (file, why) =>
+    Building.document(
+      { file, format, why, what: "trajectory", mayBeEmpty: true },
+      (value, place, session) =>
         Result.gen(function*() {
-          const root: Json.Place = { file, line, field: "" }
-          const document = yield* Json.object(value, root)
-          const place = Json.at(root, "history")
+          const document = yield* Json.object(value, place)
+          const within = Json.at(place, "history")
           const history: Array<Schema.JsonObject> = []
-          for (const [index, item] of (yield* Json.arrayAt(document, "history", root)).entries()) {
-            history.push(yield* Json.object(item, Json.at(place, index)))
+          for (const [index, item] of (yield* Json.arrayAt(document, "history", place)).entries()) {
+            history.push(yield* Json.object(item, Json.at(within, index)))
           }
-          const read = yield* Chat.read(chat(history), place, format, why)
-          const messages: Array<Prompt.Message> = []
-          for (const [index, message] of read.messages.entries()) {
+          session.model = modelOf(document.replay_config)
+          const functions: Array<Chat.FunctionCall> = []
+          for (const [index, wire] of chat(history).entries()) {
+            const at = Json.at(within, index)
+            yield* Chat.push(session, functions, wire, at)
+            const message = session.messages[index]
             const thinking = history[index]?.thinking_blocks
-            if (message.role !== "assistant" || !Json.isArray(thinking)) {
-              messages.push(message)
-              continue
-            }
+            if (message?.role !== "assistant" || !Json.isArray(thinking)) continue
             const parts: Array<Prompt.AssistantMessagePart> = []
             for (const [position, block] of thinking.entries()) {
-              const at = Json.at(Json.at(Json.at(place, index), "thinking_blocks"), position)
-              parts.push(yield* Blocks.assistantPart(block, at))
+              parts.push(yield* Blocks.assistantPart(block, Json.at(Json.at(at, "thinking_blocks"), position)))
             }
-            messages.push(Message.assistant([...parts, ...message.content]))
+            session.messages[index] = Message.assistant([...parts, ...message.content])
           }
-          session = { ...read, model: modelOf(document.replay_config), messages }
-        }),
-      end: () =>
-        session === undefined
-          ? Json.fail({ file, line: 0, field: "" }, "expected a trajectory")
-          : Result.succeed(session)
-    }
-  }
+        })
+    )
 }
 
 /** The history as chat messages, one for one. */
@@ -94,7 +87,7 @@ const chat = (history: ReadonlyArray<Schema.JsonObject>): ReadonlyArray<Schema.J
         return { role, content: content ?? null }
       }
       // In the text modes the command stands in the text of the answer, and the next message is what came of it.
-      action = `action:${index}`
+      action = Ids.make("action", index)
       return {
         role,
         content: typeof item.thought === "string" ? item.thought : content ?? null,
@@ -112,7 +105,7 @@ const chat = (history: ReadonlyArray<Schema.JsonObject>): ReadonlyArray<Schema.J
 }
 
 const modelOf = (config: Schema.Json | undefined): string | undefined => {
-  const value = typeof config === "string" ? Message.parse(config) : config
+  const value = typeof config === "string" ? Json.parse(config) : config
   const agent = Json.isObject(value) ? value.agent : undefined
   const model = Json.isObject(agent) ? agent.model : undefined
   return Json.isObject(model) && typeof model.name === "string" ? model.name : undefined

@@ -8,14 +8,14 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Chat from "./parts/chat.ts"
-import * as Findings from "./parts/findings.ts"
+import * as Building from "./parts/building.ts"
+import * as Chat from "./parts/chatRead.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Time from "./parts/time.ts"
 import * as Usage from "./parts/usage.ts"
 import * as Wire from "./parts/wire.ts"
 import type * as Reader from "./Reader.ts"
-import type * as Session from "./Session.ts"
 
 const format = "tau-bench"
 
@@ -49,75 +49,74 @@ export const reader: Reader.Reader = {
     return simulations.map((one) => Json.isObject(one) ? { ...one, info: info ?? null } : one)
   },
   start: (file, why) => {
-    let session: Session.Session | undefined
+    let isRead = false
+    const session = Building.make(file, format, why)
     return {
       record: (value, line) =>
         Result.gen(function*() {
           const place: Json.Place = { file, line, field: "" }
           const document = yield* Json.object(value, place)
-          session = document.traj === undefined
-            ? yield* simulation(document, place, why)
-            : yield* run(document, place, why)
+          isRead = true
+          yield* document.traj === undefined ? simulation(session, document, place) : run(session, document, place)
         }),
       end: () =>
-        session === undefined
-          ? Json.fail({ file, line: 0, field: "" }, "expected a run or a simulation")
-          : Result.succeed(session)
+        isRead
+          ? Result.succeed(Building.end(session, say))
+          : Json.fail({ file, line: 0, field: "" }, "expected a run or a simulation")
     }
   }
 }
 
-const run = (document: Schema.JsonObject, place: Json.Place, why: string): Json.Read<Session.Session> =>
+const say = (_kind: string, count: number, what: string): string =>
+  `${count} ${what} of the simulated user left out: the agent never saw them`
+
+const run = (session: Building.Building, document: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
   Result.gen(function*() {
     const within = Json.at(place, "traj")
-    const messages: Array<Schema.JsonObject> = []
+    const functions: Array<Chat.FunctionCall> = []
     for (const [index, message] of (yield* Json.arrayAt(document, "traj", place)).entries()) {
-      messages.push(yield* Json.object(message, Json.at(within, index)))
+      yield* Chat.push(session, functions, message, Json.at(within, index))
     }
-    return yield* Chat.read(messages, within, format, why)
   })
 
-const simulation = (document: Schema.JsonObject, place: Json.Place, why: string): Json.Read<Session.Session> =>
+const simulation = (session: Building.Building, document: Schema.JsonObject, place: Json.Place): Json.Read<void> =>
   Result.gen(function*() {
-    const session = Wire.builder(place.file, format, why)
-    const noticed = Findings.tally()
     const info = Json.isObject(document.info) ? document.info : Wire.emptyObject
     const environment = Json.isObject(info.environment_info) ? info.environment_info : Wire.emptyObject
     const agent = Json.isObject(info.agent_info) ? info.agent_info : Wire.emptyObject
-    if (typeof environment.policy === "string") session.push(Message.system(environment.policy), place.line)
+    if (typeof environment.policy === "string") Building.push(session, Message.system(environment.policy), place.line)
     if (typeof agent.llm === "string") session.model = agent.llm
     const within = Json.at(place, "messages")
     for (const [index, value] of (yield* Json.arrayAt(document, "messages", place)).entries()) {
-      yield* message(yield* Json.object(value, Json.at(within, index)), Json.at(within, index), session, noticed)
+      yield* message(yield* Json.object(value, Json.at(within, index)), Json.at(within, index), session)
     }
-    session.findings.push(
-      ...noticed.findings((_, count, what) =>
-        `${count} ${what} of the simulated user left out: the agent never saw them`
-      )
-    )
-    return session.end()
   })
 
 const message = (
   wire: Schema.JsonObject,
   place: Json.Place,
-  session: Wire.Builder,
-  noticed: ReturnType<typeof Findings.tally>
+  session: Building.Building
 ): Json.Read<void> =>
   Result.gen(function*() {
+    const time = Time.ofText(wire.timestamp)
     const role = yield* Json.stringAt(wire, "role", place)
     const calls = wire.tool_calls === undefined || wire.tool_calls === null
       ? []
       : yield* Json.arrayAt(wire, "tool_calls", place)
     switch (role) {
       case "system":
-        session.push(Message.system(yield* Json.stringAt(wire, "content", place)), place.line)
+        Building.push(session, Message.system(yield* Json.stringAt(wire, "content", place)), place.line, time)
         return
       case "user":
         // The user has tools of its own, and its calls and results are between it and its phone.
-        for (const _ of calls) noticed.add("simulated-user", place.line, "calls")
+        for (const _ of calls) Building.notice(session, "simulated-user", place.line, "calls")
         if (calls.length === 0) {
-          session.push(Message.user([Message.text(yield* Json.stringAt(wire, "content", place))]), place.line)
+          Building.push(
+            session,
+            Message.user([Message.text(yield* Json.stringAt(wire, "content", place))]),
+            place.line,
+            time
+          )
         }
         return
       case "assistant": {
@@ -135,9 +134,9 @@ const message = (
               : Message.call(id, name, call.arguments ?? {})
           )
         }
-        session.push(Message.assistant(parts), place.line)
+        Building.push(session, Message.assistant(parts), place.line, time)
         if (Json.isObject(wire.usage)) {
-          session.bill(Usage.read(wire.usage, Json.at(place, "usage"), Usage.chat), place.line)
+          Building.bill(session, Usage.read(wire.usage, Json.at(place, "usage"), Usage.chat), place.line)
         }
         return
       }
@@ -154,14 +153,14 @@ const message = (
         const results: Array<Prompt.ToolResultPart> = []
         for (const [answer, within] of answers) {
           if (answer.requestor === "user") {
-            noticed.add("simulated-user", place.line, "results")
+            Building.notice(session, "simulated-user", place.line, "results")
             continue
           }
           const id = yield* Json.stringAt(answer, "id", within)
           const content = (yield* Json.optionalStringAt(answer, "content", within)) ?? ""
-          results.push(Message.result(id, session.nameOf(id), content, answer.error === true))
+          results.push(Message.result(id, "", content, answer.error === true))
         }
-        if (results.length > 0) session.push(Message.tool(results), place.line)
+        if (results.length > 0) Building.push(session, Message.tool(results), place.line, time)
         return
       }
     }

@@ -28,6 +28,7 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
+import * as Session from "../format/Session.ts"
 import * as Price from "./Price.ts"
 import type * as PromptCache from "./PromptCache.ts"
 
@@ -183,7 +184,7 @@ export const segmentsOf = (
   let tokens = 0
   let least = 0
   messages.forEach((message, at) => {
-    if (message.role === "assistant" && at > 0) {
+    if (Session.isAnswer(message) && at > 0) {
       if (segments.length === 0) head = tokens
       segments.push(segments.length === 0 ? { tokens: 0, floor: 0 } : { tokens, floor: least })
       tokens = 0

@@ -186,6 +186,7 @@ const billed = (bills: ReadonlyArray<number | undefined>): Session.Session => {
     usage: new Map(
       bills.flatMap((bill, at) => bill === undefined ? [] : [[2 * at + 1, { fresh: bill - 10, cacheRead: 10 }]])
     ),
+    times: new Map(),
     findings: []
   }
 }

@@ -1,6 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Format from "effect-compaction/format/Format"
+import * as Session from "effect-compaction/format/Session"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import * as Replay from "../../src/cli/Replay.ts"
@@ -17,7 +18,7 @@ describe("recorded sessions", () => {
     it.effect(`${name}: each request fits or is named infeasible, and breaks no rule`, () =>
       Effect.gen(function*() {
         const session = yield* Format.read(recorded(name))
-        const asked = session.messages.filter(({ role }, at) => role === "assistant" && at > 0).length
+        const asked = session.messages.filter((message, at) => at > 0 && Session.isAnswer(message)).length
         for (const window of [32_000, 200_000]) {
           const { report } = yield* Replay.play(session, { policy: Replay.standardPolicy({ window }) })
           assert.strictEqual(report.requests, asked)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Format from "effect-compaction/format/Format"
+import * as Session from "effect-compaction/format/Session"
 import * as Result from "effect/Result"
 import { billed, count, itReads, kinds, lines, outline } from "./recorded.ts"
 
@@ -35,6 +36,13 @@ const usage = (input: number, read: number, write: number, output: number) => ({
     cache_creation_input_tokens: write,
     output_tokens: output
   }
+})
+/** What was typed while the model works goes through a queue; its lines have no uuid. */
+const queue = (operation: string, content?: string): Extra => ({
+  type: "queue-operation",
+  operation,
+  sessionId: "s1",
+  ...(content === undefined ? undefined : { content })
 })
 const session = (records: ReadonlyArray<unknown>) => {
   last = null
@@ -229,11 +237,248 @@ describe("ClaudeCode", () => {
       user("go"),
       line("attachment", { attachment: { type: "task_reminder", content: [] } }),
       line("attachment", { attachment: { type: "task_reminder", content: [] } }),
-      line("queue-operation", { operation: "enqueue", content: "go" })
+      queue("enqueue", "go")
     ],
     ["user go"],
     ["2 attachment"]
   )
+
+  describe("what was typed while the model worked", () => {
+    const typed = "and never force-push, please"
+    reads("is told at the place of its removal from the queue", () => [
+      user("Fix the build."),
+      reply("m1", call("a")),
+      queue("enqueue", typed),
+      queue("remove"),
+      result("a", "ok"),
+      reply("m2", text("Done; no force-push from now on."))
+    ], [
+      "user Fix the build.",
+      "assistant call(a Bash)",
+      `user ${typed}`,
+      "tool result(a Bash: \"ok\")",
+      "assistant Done; no force-push from now on."
+    ])
+    reads("is left out where it was dequeued or taken back: it comes again, or never", () => [
+      user("go"),
+      queue("enqueue", "first"),
+      queue("dequeue"),
+      user("first"),
+      queue("enqueue", "second"),
+      queue("popAll", "second"),
+      queue("enqueue", "third"),
+      queue("enqueue", "fourth"),
+      queue("popAll"),
+      queue("enqueue", "fifth"),
+      queue("remove"),
+      reply("m1", text("done"))
+    ], ["user go", "user first", "user fifth", "assistant done"])
+    reads("is told once where an attachment or a line of the user says it too", () => [
+      user("go"),
+      reply("m1", call("a")),
+      queue("enqueue", "one"),
+      queue("enqueue", "two"),
+      queue("remove"),
+      queue("remove"),
+      result("a", "ok"),
+      line("attachment", { attachment: { type: "queued_command", prompt: "one" } }),
+      line("attachment", { attachment: { type: "queued_command", prompt: [text("two")] } }),
+      queue("enqueue", "three"),
+      queue("remove"),
+      user("three"),
+      reply("m2", text("done"))
+    ], [
+      "user go",
+      "assistant call(a Bash)",
+      "tool result(a Bash: \"ok\")",
+      "user one",
+      "user two",
+      "user three",
+      "assistant done"
+    ])
+    reads("is told once where the attachment comes first", () => [
+      user("go"),
+      queue("enqueue", "one"),
+      queue("enqueue", "two"),
+      line("attachment", { attachment: { type: "queued_command", prompt: "one" } }),
+      queue("remove"),
+      queue("remove"),
+      reply("m1", text("done"))
+    ], ["user go", "user one", "user two", "assistant done"])
+    reads("the same words again are another message", () => [
+      user("go"),
+      queue("enqueue", "yes"),
+      queue("remove"),
+      reply("m1", text("one")),
+      user("yes"),
+      reply("m2", text("two"))
+    ], ["user go", "user yes", "assistant one", "user yes", "assistant two"])
+    reads("a removal names its words where it has them", () => [
+      user("go"),
+      queue("enqueue", "one"),
+      queue("enqueue", "two"),
+      queue("remove", "two"),
+      queue("remove"),
+      reply("m1", text("done"))
+    ], ["user go", "user two", "user one", "assistant done"])
+    reads("a report of a task is no person's", () => [
+      user("go"),
+      queue("enqueue", "<task-notification>done</task-notification>"),
+      queue("remove")
+    ], ["user go", "user/hook <task-notification>done</task-notification>"])
+    reads("words that are not in the file are noticed", () => [user("go"), queue("remove"), queue("cleared")], [
+      "user go"
+    ], ["2 queued", "3 unknown-line"])
+    reads(
+      "is of the branch that it was typed in",
+      () => [
+        user("first", { uuid: "first" }),
+        reply("m1", text("kept"), { uuid: "kept" }),
+        user("a wrong turn"),
+        queue("enqueue", "hurry"),
+        queue("remove"),
+        reply("m2", text("wrong")),
+        user("rewound", { parentUuid: "kept" }),
+        queue("enqueue", "slowly"),
+        queue("remove"),
+        reply("m3", text("right"))
+      ],
+      ["user first", "assistant kept", "user rewound", "user slowly", "assistant right"],
+      ["3 abandoned-branch"]
+    )
+  })
+
+  describe("two compactions in one file", () => {
+    const boundary = (uuid: string, logicalParentUuid: string | null) =>
+      line("system", { uuid, parentUuid: null, logicalParentUuid, subtype: "compact_boundary", content: "Compacted" })
+    const summary = (uuid: string, rest: Extra = {}) =>
+      user(`SUMMARY ${uuid}`, { uuid, isCompactSummary: true, ...rest })
+    const turn = (name: string, rest: Extra = {}) => [
+      user(name, { uuid: `${name}?`, ...rest }),
+      reply(`m-${name}`, text(`${name}!`), { uuid: `${name}!` })
+    ]
+    const told = (...names: ReadonlyArray<string>) => names.flatMap((name) => [`user ${name}`, `assistant ${name}!`])
+    const compacted = (name: string) => ["user/context-summary Compacted", `user/context-summary SUMMARY ${name}`]
+
+    reads(
+      "a turn behind the second that goes on from before the first: all is kept, and said",
+      () => [
+        ...turn("one"),
+        ...turn("two"),
+        boundary("b1", "two!"),
+        summary("s1"),
+        ...turn("three"),
+        boundary("b2", "three!"),
+        summary("s2"),
+        ...turn("four", { parentUuid: "one!" }),
+        ...turn("five")
+      ],
+      [...told("one", "two"), ...compacted("s1"), ...told("three"), ...compacted("s2"), ...told("four", "five")],
+      [
+        "11 compaction-kept"
+      ]
+    )
+    reads("text of the client between the summary and the turn", () => [
+      ...turn("one"),
+      boundary("b1", "one!"),
+      summary("s1"),
+      user("Caveat", { isMeta: true }),
+      line("attachment", { attachment: { type: "hook_additional_context", content: ["hook"] } }),
+      ...turn("two", { parentUuid: "one?" })
+    ], [
+      ...told("one"),
+      ...compacted("s1"),
+      "user/hook Caveat",
+      "user/hook hook",
+      ...told("two")
+    ], ["7 compaction-kept"])
+    reads(
+      "a second compaction that names a line before the first",
+      () => [
+        ...turn("one"),
+        boundary("b1", "one!"),
+        summary("s1"),
+        ...turn("two"),
+        boundary("b2", "one!"),
+        summary("s2"),
+        ...turn("three")
+      ],
+      [...told("one"), ...compacted("s1"), ...told("two"), ...compacted("s2"), ...told("three")],
+      [
+        "7 compaction-kept"
+      ]
+    )
+    reads("a compaction that names no line at all", () => [
+      ...turn("one"),
+      boundary("b1", null),
+      summary("s1"),
+      ...turn("two"),
+      summary("s2", { parentUuid: null }),
+      ...turn("three")
+    ], [...told("one"), ...compacted("s1"), ...told("two"), "user/context-summary SUMMARY s2", ...told("three")])
+    reads(
+      "turns between the compaction and the turn: a rewind, as ever",
+      () => [
+        ...turn("one"),
+        ...turn("two"),
+        boundary("b1", "two!"),
+        summary("s1"),
+        ...turn("three"),
+        ...turn("four", { parentUuid: "one!" })
+      ],
+      [...told("one"), ...told("four")],
+      ["3 abandoned-branch"]
+    )
+    reads(
+      "a rewind to a line behind the compaction",
+      () => [
+        ...turn("one"),
+        boundary("b1", "one!"),
+        summary("s1"),
+        ...turn("two"),
+        ...turn("three", { parentUuid: "s1" })
+      ],
+      [...told("one"), ...compacted("s1"), ...told("three")],
+      ["5 abandoned-branch"]
+    )
+  })
+
+  reads("a result whose line is before that of its call has the name of it", () => [
+    user("go"),
+    reply("m1", call("a"), { uuid: "a1" }),
+    result("b", "two", { parentUuid: "a2", uuid: "r2" }),
+    reply("m1", { type: "tool_use", id: "b", name: "Write", input: {} }, { uuid: "a2", parentUuid: "a1" }),
+    result("a", "one", { parentUuid: "a1" }),
+    reply("m2", text("done"))
+  ], [
+    "user go",
+    "assistant call(a Bash) + call(b Write)",
+    "tool result(b Write: \"two\")",
+    "tool result(a Bash: \"one\")",
+    "assistant done"
+  ])
+
+  it("text that the client made is no answer to a request", () => {
+    const read = session([
+      user("go"),
+      reply("m1", text("API Error"), { isApiErrorMessage: true }, { model: "<synthetic>" }),
+      user("again"),
+      reply("m2", text("done"))
+    ])
+    assert.deepStrictEqual(read.messages.map(Session.isAnswer), [false, false, false, true])
+    assert.strictEqual(read.model, "claude-x")
+  })
+
+  // The largest output count stands in any of the lines: the last one may repeat the count of the stream's start.
+  for (const outputs of [[1, 181], [181, 1], [1, 181, 1]]) {
+    it(`of the output counts ${outputs.join(", ")} of one response the largest is billed`, () => {
+      const read = session([
+        user("go"),
+        ...outputs.map((output, at) => reply("m1", text(`part ${at}`), {}, usage(2, 600, 30, output)))
+      ])
+      assert.strictEqual(read.usage.get(1)?.output, 181)
+    })
+  }
 
   reads(
     "duplicate lines, copied blocks, unknown lines and text of the client are noticed",
@@ -245,7 +490,7 @@ describe("ClaudeCode", () => {
       line("brand-new", {}),
       reply("m2", text("API Error"), {}, { model: "<synthetic>", ...usage(0, 0, 0, 0) })
     ],
-    ["user go", "assistant call(a Bash)", "assistant API Error"],
+    ["user go", "assistant call(a Bash)", "assistant/hook API Error"],
     [
       "2 duplicate",
       "3 unanswered-call",
@@ -356,8 +601,9 @@ describe("ClaudeCode", () => {
         images: 0,
         signatures: 131
       }, { responses: 131, fresh: 9_420, cacheRead: 13_942_651, cacheWrite: 485_489, output: 0 }],
+      // Two of the 26 were typed while the model worked.
       ["opus45-image-compaction-orphan", {
-        human: 24,
+        human: 26,
         machine: 10,
         assistant: 134,
         calls: 127,

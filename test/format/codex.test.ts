@@ -131,6 +131,22 @@ describe("Codex", () => {
     "assistant opaque"
   ])
 
+  reads("an output that is not there as a whole answers no call", [
+    meta,
+    message("user", "go"),
+    call("a"),
+    item("function_call_output", { call_id: "a", output: "so far", status: "in_progress" }),
+    output("a", "all"),
+    call("b"),
+    item("function_call_output", { call_id: "b", output: "so far", status: "in_progress" })
+  ], [
+    "system You are a coder",
+    "user go",
+    "assistant call(a exec)",
+    "tool result(a exec: \"all\")",
+    "assistant call(b exec)"
+  ], ["4 provisional", "6 unanswered-call"])
+
   reads("images in messages and outputs", [
     meta,
     item("message", {
@@ -216,6 +232,120 @@ describe("Codex", () => {
       assert.strictEqual(last?.role, "user")
       const parts = last?.role === "user" ? last.content : []
       assert.deepStrictEqual(parts.map((part) => Marks.of(part).raw), [undefined, blob])
+    })
+  })
+
+  describe("turns that a person undid", () => {
+    const undo = (num_turns?: unknown) => event("thread_rolled_back", { num_turns })
+    const turn = (name: string) => [message("user", name), message("assistant", `${name}!`)]
+    const told = (...names: ReadonlyArray<string>) => names.flatMap((name) => [`user ${name}`, `assistant ${name}!`])
+    const base = "system You are a coder"
+
+    reads("the last one is left out", [meta, ...turn("one"), ...turn("two"), undo(1), ...turn("three")], [
+      base,
+      ...told("one", "three")
+    ], ["6 rolled-back"])
+    reads(
+      "each event counts from what is left",
+      [
+        meta,
+        ...turn("one"),
+        ...turn("two"),
+        ...turn("three"),
+        undo(1),
+        ...turn("four"),
+        undo(2),
+        ...turn("five")
+      ],
+      [base, ...told("one", "five")],
+      ["8 rolled-back"]
+    )
+    reads(
+      "more than there are: what the machine put first stays",
+      [
+        meta,
+        message("user", "<environment_context>…"),
+        ...turn("one"),
+        undo(9),
+        undo(1),
+        ...turn("two")
+      ],
+      [base, "user/runtime-context <environment_context>…", ...told("two")],
+      ["5 rolled-back"]
+    )
+    reads(
+      "what the machine says is no turn, what a person typed like it is one",
+      [
+        meta,
+        ...turn("one"),
+        ...turn("<turn_aborted> why?"),
+        event("user_message", { message: "<turn_aborted> why?" }),
+        message("user", "<turn_aborted>\n…"),
+        undo(1),
+        ...turn("two")
+      ],
+      [base, ...told("one", "two")],
+      ["8 rolled-back"]
+    )
+    reads("none, and no number", [meta, ...turn("one"), undo(0), undo(), ...turn("two")], [base, ...told("one", "two")])
+    reads(
+      "calls, results and a compaction of the turn go with it",
+      [
+        meta,
+        ...turn("one"),
+        message("user", "two"),
+        call("a"),
+        output("a", "A"),
+        wrap("compacted", { message: "Sum" }),
+        message("assistant", "done"),
+        undo(1),
+        ...turn("three")
+      ],
+      [base, ...told("one", "three")],
+      ["9 rolled-back"]
+    )
+    reads(
+      "what a compaction brings back of it is new",
+      [
+        meta,
+        ...turn("one"),
+        ...turn("two"),
+        undo(1),
+        wrap("compacted", {
+          message: "Sum",
+          replacement_history: [
+            { type: "message", role: "user", content: [{ type: "input_text", text: "one" }] },
+            { type: "message", role: "user", content: [{ type: "input_text", text: "two" }] }
+          ]
+        })
+      ],
+      [base, ...told("one"), "user/context-summary Sum", "user/context-summary two"],
+      ["6 rolled-back"]
+    )
+
+    it("what was billed for it goes with it", () => {
+      const read = session([
+        meta,
+        ...turn("one"),
+        tokens(100, 100, 0, 5),
+        ...turn("two"),
+        tokens(300, 200, 0, 6),
+        undo(1),
+        ...turn("three"),
+        tokens(500, 200, 0, 7)
+      ])
+      assert.deepStrictEqual(Array.from(read.usage), [
+        [2, { fresh: 100, cacheRead: 0, output: 5 }],
+        [4, { fresh: 200, cacheRead: 0, output: 7 }]
+      ])
+    })
+
+    it("a number that is none is an error with a place", () => {
+      const read = Format.fromString(lines([meta, ...turn("one"), undo("two")]), { file: "r.jsonl" })
+      assert.strictEqual(
+        Result.isFailure(read) ? read.failure.message : "read",
+        "r.jsonl:4: payload.num_turns: expected a number, got a string"
+      )
     })
   })
 

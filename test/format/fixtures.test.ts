@@ -34,9 +34,9 @@ const cases: ReadonlyArray<Case> = [
       "user/context-summary <state_snapshot>\n<overall_goal>Build</overall_goal>\n</state_snapshot>",
       "assistant Got it. Thanks for the additional context!",
       `user ${ask} + file(image/png)`,
-      "assistant reasoning(Look at it.) + call(read:0 read) + call(read:1 read) + call(run:2 run)",
-      "tool result(run:2 run failed: \"make: *** no rule\") + result(read:0 read: \"all:\") + " +
-      "result(read:1 read: \"{\\\"output\\\":\\\"int main\\\",\\\"lines\\\":1}\") + result(gone run: \"late\")",
+      "assistant reasoning(Look at it.) + call(read_0 read) + call(read_1 read) + call(run_2 run)",
+      "tool result(run_2 run failed: \"make: *** no rule\") + result(read_0 read: \"all:\") + " +
+      "result(read_1 read: \"{\\\"output\\\":\\\"int main\\\",\\\"lines\\\":1}\") + result(gone run: \"late\")",
       `assistant ${rule}`
     ],
     // Prompt 1000 with 600 of it cached; thoughts 30 beside the answer of 20.
@@ -138,7 +138,7 @@ const cases: ReadonlyArray<Case> = [
     ],
     // 2348 = 2304 hit + 44 missed, then 2500 of which nothing is said.
     usage: { responses: 2, fresh: 44 + 2500, cacheRead: 2304, cacheWrite: 0, output: 50 },
-    found: ["0 unanswered-call", "0 exit"]
+    found: ["0 exit", "0 unanswered-call"]
   },
   {
     file: "openhands.json",
@@ -149,9 +149,9 @@ const cases: ReadonlyArray<Case> = [
       "system You are a builder.",
       `user ${ask} + file(image/png)`,
       "user/runtime-context A skill: make",
-      "assistant reasoning(Run it.) + I run it. + call(functions.bash:0 bash) + call(functions.bash:0#a2 bash)",
+      "assistant reasoning(Run it.) + I run it. + call(functions.bash:0 bash) + call(functions_bash_0_0 bash)",
       "tool result(functions.bash:0 bash failed: \"make: *** no rule\")",
-      `tool result(functions.bash:0#a2 bash: ${image.replace("an image", "Makefile")})`,
+      `tool result(functions_bash_0_0 bash: ${image.replace("an image", "Makefile")})`,
       "user/context-summary What happened so far",
       "assistant call(functions.bash:0 bash)",
       "tool result(functions.bash:0 bash failed: \"No such tool\")",

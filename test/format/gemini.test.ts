@@ -36,7 +36,7 @@ describe("Gemini", () => {
     "gemini",
     "results without an id belong to the turn before, not to an older call of that name",
     document([go, model(call("a")), go, model(call("a")), user(answer("a", "second"))]),
-    ["user go", "assistant call(a:0 a)", "user go", "assistant call(a:1 a)", "tool result(a:1 a: \"second\")"],
+    ["user go", "assistant call(a_0 a)", "user go", "assistant call(a_1 a)", "tool result(a_1 a: \"second\")"],
     ["0 unanswered-call"]
   )
 
@@ -53,9 +53,9 @@ describe("Gemini", () => {
     document([go, model(call("a")), model(call("a")), user(answer("a", "1"), answer("a", "2"))]),
     [
       "user go",
-      "assistant call(a:0 a)",
-      "assistant call(a:1 a)",
-      "tool result(a:0 a: \"1\") + result(a:1 a: \"2\")"
+      "assistant call(a_0 a)",
+      "assistant call(a_1 a)",
+      "tool result(a_0 a: \"1\") + result(a_1 a: \"2\")"
     ]
   )
 

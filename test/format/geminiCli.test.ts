@@ -33,6 +33,34 @@ describe("gemini-cli", () => {
     ["user go", "assistant call(1 run)", "tool result(1 run failed: \"no\")"]
   )
 
+  const called = (status: string) =>
+    gemini("b", "", {
+      toolCalls: [{
+        id: "1",
+        name: "run",
+        args: {},
+        status,
+        result: { functionResponse: { response: { output: "so far" } } }
+      }]
+    })
+  for (const status of ["validating", "scheduled", "awaiting_approval", "executing"]) {
+    reads(
+      "gemini-cli",
+      `what a call that is ${status} gave so far answers nothing`,
+      recording(user("a", "go"), called(status)),
+      ["user go", "assistant call(1 run)"],
+      ["0 provisional", "0 unanswered-call"]
+    )
+  }
+
+  reads(
+    "gemini-cli",
+    "a rewind is to the first record with the id, and one to none is nothing",
+    lines([head, user("a", "go"), gemini("b", "one"), { $rewindTo: "b" }, { $rewindTo: "z" }, gemini("b", "two")]),
+    ["user go", "assistant two"],
+    ["4 abandoned-branch"]
+  )
+
   reads(
     "gemini-cli",
     "messages that are set anew replace those before",

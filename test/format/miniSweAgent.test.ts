@@ -20,8 +20,8 @@ describe("mini-swe-agent", () => {
     [
       "system You build.",
       "user go",
-      "assistant THOUGHT: I look. + call(action:2 bash)",
-      "tool result(action:2 bash: \"<returncode>0</returncode>\\n<output>\\nMakefile\\n</output>\")",
+      "assistant THOUGHT: I look. + call(action_2 bash)",
+      "tool result(action_2 bash: \"<returncode>0</returncode>\\n<output>\\nMakefile\\n</output>\")",
       "assistant Two:\n```bash\nls\n```\n```bash\npwd\n```",
       "user Please give exactly one action.",
       "assistant ```mswea_bash_command\nsubmit\n```"

@@ -60,7 +60,7 @@ describe("OpenAiChat.reader", () => {
         user("u"),
         { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
         { role: "function", name: "f", content: "1" }
-      ], ["user u", "assistant call(function_call:1 f)", "tool result(function_call:1 f: \"1\")"]],
+      ], ["user u", "assistant call(function_call_1 f)", "tool result(function_call_1 f: \"1\")"]],
       ["images, audio, files, and what only names a file", [
         user([
           { type: "text", text: "see" },

@@ -177,6 +177,25 @@ describe("OpenAiResponses", () => {
     })
   }
 
+  it("an output, or a call at a server, that is not there as a whole answers nothing", () => {
+    const server = { type: "mcp_call", name: "f", arguments: "{}" }
+    const session = read(responses, [
+      user("u"),
+      call("a"),
+      output("a", "so far", { status: "in_progress" }),
+      output("a", "all", { status: "completed" }),
+      { ...server, id: "m1", status: "calling", output: null },
+      { ...server, id: "m2", status: "completed", output: "ok" }
+    ])
+    assert.deepStrictEqual(outline(session), [
+      "user u",
+      "assistant call(a ls)",
+      "tool result(a ls: \"all\")",
+      "assistant call(m1 f) + call(m2 f) + result(m2 f: \"ok\")"
+    ])
+    assert.deepStrictEqual(session.findings.map(({ kind }) => kind), ["provisional", "unanswered-call"])
+  })
+
   it("keeps ids and encrypted reasoning where the provider looks for them", () => {
     const [, message] = read(responses, [
       user("u"),

@@ -67,6 +67,41 @@ describe("opencode", () => {
     ])
   })
 
+  const reverted = (revert: object, ...messages: ReadonlyArray<unknown>) =>
+    document({ info: { id: "ses", revert }, messages })
+  const turns = [
+    message("user", [text("one")], { id: "m1" }),
+    message("assistant", [text("one!")], { id: "m2" }),
+    message("user", [text("two")], { id: "m3" }),
+    message("assistant", [text("two!", { id: "p1" }), text("and more", { id: "p2" })], { id: "m4" })
+  ]
+  reads("opencode", "messages that a person took back", reverted({ messageID: "m3" }, ...turns), [
+    "user one",
+    "assistant one!"
+  ], ["0 reverted"])
+  reads("opencode", "from a part on", reverted({ messageID: "m4", partID: "p2" }, ...turns), [
+    "user one",
+    "assistant one!",
+    "user two",
+    "assistant two!"
+  ], ["0 reverted"])
+  reads("opencode", "from the first part on", reverted({ messageID: "m4", partID: "p1" }, ...turns), [
+    "user one",
+    "assistant one!",
+    "user two"
+  ], ["0 reverted"])
+  reads(
+    "opencode",
+    "from a message that is not in the file: nothing is taken back",
+    reverted({ messageID: "m9" }, ...turns),
+    [
+      "user one",
+      "assistant one!",
+      "user two",
+      "assistant two! + and more"
+    ]
+  )
+
   describe("errors name the field", () => {
     fails("opencode", [
       [

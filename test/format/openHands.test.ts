@@ -34,8 +34,8 @@ describe("OpenHands", () => {
     ]),
     [
       "user go",
-      "assistant call(c bash) + call(c#b bash)",
-      "tool result(c#b bash: \"B\")",
+      "assistant call(c bash) + call(c_0 bash)",
+      "tool result(c_0 bash: \"B\")",
       "tool result(c bash: \"A\")",
       "tool result(c bash: \"L\")"
     ],
@@ -128,8 +128,8 @@ describe("OpenHands", () => {
     "tool result(c1 bash: \"Makefile\")",
     "tool result(c2 bash failed: \"no\")",
     "user/context-summary Context condensed: 4 events forgotten",
-    "assistant I browse. + call(action:10 browse)",
-    "tool result(action:10 browse: \"a page\")",
+    "assistant I browse. + call(browse_0 browse)",
+    "tool result(browse_0 browse: \"a page\")",
     "user/hook no such agent",
     "assistant done"
   ]

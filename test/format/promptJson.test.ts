@@ -156,6 +156,33 @@ describe("PromptJson", () => {
     })
   }
 
+  it("leaves out what a tool had given so far", () => {
+    const part = (result: string, more: object = {}) => ({
+      type: "tool-result",
+      id: "a",
+      name: "f",
+      isFailure: false,
+      providerExecuted: false,
+      result,
+      ...more
+    })
+    const session = read(prompt, {
+      content: [
+        { role: "user", content: "go" },
+        {
+          role: "assistant",
+          content: [{ type: "tool-call", id: "a", name: "f", params: {}, providerExecuted: false }]
+        },
+        { role: "tool", content: [part("so far", { preliminary: true })] },
+        { role: "tool", content: [part("more", { preliminary: true }), part("all", { preliminary: false })] }
+      ]
+    })
+    assert.deepStrictEqual(outline(session), ["user go", "assistant call(a f)", "tool result(a f: \"all\")"])
+    assert.deepStrictEqual(session.findings, [
+      { kind: "provisional", line: 0, detail: "2 provisional outputs left out: the tool had not answered yet" }
+    ])
+  })
+
   it("is found by its shape, which a single message has not", () => {
     const format = (body: unknown) =>
       Result.map(Format.fromString(JSON.stringify(body), { file: "a.json" }), (_) => _.format)

@@ -186,7 +186,7 @@ const targets: { readonly [name in Name]: Target } = {
 /** A transcript with parallel calls, ids used again, orphans, images, signatures and empty texts. */
 const transcript = (target: Target, random: Chance): Messages => {
   const messages: Array<Prompt.Message> = []
-  const calls: Array<{ readonly id: string; readonly name: string; open: boolean }> = []
+  const calls: Array<{ readonly id: string; readonly name: string; readonly at: number; open: boolean }> = []
   const cached = (): Prompt.ProviderOptions =>
     target.cacheControl && random.maybe(0.2) ? { anthropic: { cacheControl: { type: "ephemeral" } } } : {}
   const marked = <A extends Prompt.Message>(message: A): A =>
@@ -194,7 +194,9 @@ const transcript = (target: Target, random: Chance): Messages => {
       ? Marks.set(message, random.pick([{ source: "hook" }, { source: "cli" }, { ephemeral: true }, { pinned: true }]))
       : message
   const name = (id: string): string => {
-    const call = calls.findLast((call) => call.id === id && call.open)
+    // Of the nearest message with an unanswered call the first, as on the wire.
+    const open = calls.filter((call) => call.id === id && call.open)
+    const call = open.find(({ at }) => at === open.at(-1)?.at)
     if (call !== undefined) call.open = false
     return (call ?? calls.findLast((call) => call.id === id))?.name ?? ""
   }
@@ -211,7 +213,9 @@ const transcript = (target: Target, random: Chance): Messages => {
   }
   const result = (): Prompt.ToolResultPart => {
     const open = calls.filter((call) => call.open)
-    const id = open.length > 0 && random.maybe(0.8) ? random.pick(open).id : random.pick(["a", "b", "gone"])
+    const id = open.length > 0 && random.maybe(0.8)
+      ? random.pick(open).id
+      : random.pick([...new Set(calls.map(({ id }) => id)), "gone"])
     return Prompt.toolResultPart({
       id,
       name: name(id),
@@ -240,7 +244,7 @@ const transcript = (target: Target, random: Chance): Messages => {
       made.push(
         Prompt.toolCallPart({ ...call, params, providerExecuted: false, options: { ...options, ...cached() } })
       )
-      calls.push({ ...call, open: true })
+      calls.push({ ...call, open: true, at: messages.length })
     }
     if (target.serverTools && random.maybe(0.2)) {
       const server = { id: "srv", name: "web_search", providerExecuted: true }

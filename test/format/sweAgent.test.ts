@@ -21,8 +21,8 @@ describe("SWE-agent", () => {
     [
       "system You build.",
       "user go",
-      "assistant I look. + call(action:2 bash)",
-      "tool result(action:2 bash: \"Makefile\")",
+      "assistant I look. + call(action_2 bash)",
+      "tool result(action_2 bash: \"Makefile\")",
       "assistant hm",
       "user Your command was malformed",
       "assistant submit"
@@ -51,8 +51,8 @@ describe("SWE-agent", () => {
       "system You build.",
       "user/runtime-context a demonstration",
       "user go",
-      "assistant I look. + call(action:3 bash)",
-      "tool result(action:3 bash: \"Makefile\")"
+      "assistant I look. + call(action_3 bash)",
+      "tool result(action_3 bash: \"Makefile\")"
     ]
   )
 

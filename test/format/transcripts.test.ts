@@ -89,7 +89,8 @@ const messages: { readonly [file: string]: number } = {
   // One line holds one block: the index counts lines, here those of one response are one message.
   "claude-code/opus45-3-compactions.jsonl": 489,
   "claude-code/opus45-compact-plus-microcompact.jsonl": 286,
-  "claude-code/opus45-image-compaction-orphan.jsonl": 294,
+  // And two messages that were typed while the model worked.
+  "claude-code/opus45-image-compaction-orphan.jsonl": 296,
   "claude-code/opus45-malformed-line.jsonl": 89,
   "claude-code/opus45-orphan-result.jsonl": 96,
   "claude-code/opus45-small-compaction-a.jsonl": 46,

@@ -122,10 +122,70 @@ describe("Vercel AI SDK", () => {
       "user go",
       "assistant call(output-denied run) + call(approval-requested run) + call(input-streaming run) + " +
       "call(output-available run)",
-      "tool result(output-denied run failed: \"not now\") + result(output-available run: \"\")"
+      "tool result(output-denied run failed: \"not now\")"
     ],
-    ["0 not-sent", "0 unanswered-call", "0 unanswered-call"]
+    ["0 not-sent", "0 provisional", "0 unanswered-call", "0 unanswered-call", "0 unanswered-call"]
   )
+
+  describe("a provisional output answers no call", () => {
+    const go = { id: "1", role: "user", parts: [{ type: "text", text: "go" }] }
+    const part = (more: object) => ({
+      type: "tool-read",
+      toolCallId: "c1",
+      state: "output-available",
+      input: {},
+      ...more
+    })
+    const so = { output: "PARTIAL", preliminary: true }
+    const ui = (...parts: ReadonlyArray<unknown>) => document([go, { id: "2", role: "assistant", parts }])
+
+    reads("vercel-ai", "of a UI message", ui(part(so)), ["user go", "assistant call(c1 read)"], [
+      "0 provisional",
+      "0 unanswered-call"
+    ])
+    reads(
+      "vercel-ai",
+      "of a dynamic tool, and of one at the provider",
+      ui(
+        { ...part(so), type: "dynamic-tool", toolName: "read" },
+        { ...part(so), toolCallId: "c2", providerExecuted: true }
+      ),
+      ["user go", "assistant call(c1 read) + call(c2 read)"],
+      [
+        "0 provisional",
+        "0 unanswered-call",
+        "0 unanswered-call"
+      ]
+    )
+    reads("vercel-ai", "before the final one of the same call", ui(part(so), part(so), part({ output: "ALL" })), [
+      "user go",
+      "assistant call(c1 read)",
+      "tool result(c1 read: \"ALL\")"
+    ], ["0 provisional"])
+    reads(
+      "vercel-ai",
+      "unless it failed: an error is final",
+      ui(part({ ...so, state: "output-error", errorText: "no" })),
+      [
+        "user go",
+        "assistant call(c1 read)",
+        "tool result(c1 read failed: \"no\")"
+      ]
+    )
+    const text = (value: string) => ({ type: "text", value })
+    reads(
+      "vercel-ai",
+      "of model messages",
+      document([
+        user,
+        { role: "assistant", content: [call("1"), { ...result("1", text("a")).content[0], preliminary: true }] },
+        { role: "tool", content: [{ ...result("1", text("so far")).content[0], preliminary: true }] },
+        result("1", text("all"))
+      ]),
+      ["user go", "assistant call(1 run)", "tool result(1 run: \"all\")"],
+      ["0 provisional"]
+    )
+  })
 
   it("what providers noted is kept, where the Effect providers look for it", () => {
     const session = sessionOf(

@@ -94,16 +94,12 @@ const fileData = (
     return undefined
   })
 
-/** A `tool_result` block; `nameOf` gives the name of the call with an id. */
-const toolResult = (
-  block: Schema.JsonObject,
-  place: Json.Place,
-  nameOf: (id: string) => string
-): Json.Read<Prompt.ToolResultPart> =>
+/** A `tool_result` block; the name comes from its call, once all calls are known. */
+const toolResult = (block: Schema.JsonObject, place: Json.Place): Json.Read<Prompt.ToolResultPart> =>
   Result.gen(function*() {
     const id = yield* Json.stringAt(block, "tool_use_id", place)
     const content = yield* resultContent(block.content, Json.at(place, "content"))
-    return Message.result(id, nameOf(id), content, block.is_error === true)
+    return Message.result(id, "", content, block.is_error === true)
   })
 
 /** The content of a tool result: absent, a string, or blocks. */
@@ -134,7 +130,6 @@ export const resultContent = (content: Schema.Json | undefined, place: Json.Plac
 export const userMessages = (
   content: Schema.Json | undefined,
   place: Json.Place,
-  nameOf: (id: string) => string,
   source?: string
 ): Json.Read<ReadonlyArray<Prompt.Message>> =>
   Result.gen(function*() {
@@ -147,7 +142,7 @@ export const userMessages = (
       if (Json.isObject(value) && value.type === "tool_result") {
         if (parts.length > 0) messages.push(Message.user(parts, source))
         parts = []
-        results.push(yield* toolResult(value, within, nameOf))
+        results.push(yield* toolResult(value, within))
       } else {
         if (results.length > 0) messages.push(Message.tool(results))
         results = []

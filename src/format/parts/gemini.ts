@@ -2,39 +2,39 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Building from "./building.ts"
 import * as Json from "./json.ts"
 import * as Message from "./message.ts"
 import * as Wire from "./wire.ts"
 
-/** Gives ids to calls that have none, and finds the call of a result that has none. */
+/**
+ * The calls of the last turn that have no result yet, and whether the model spoke last. Gives ids to calls that have none,
+ * and finds the call of a result that has none: such results belong to the calls of the last turn by name, in order.
+ */
 export interface Pairing {
-  /** A turn of the model after one of the user: results without an id belong to its calls. */
-  readonly turn: () => void
-  readonly call: (name: string, id: string | undefined) => string
-  readonly result: (name: string, id: string | undefined) => string
+  readonly session: Building.Building
+  open: Array<{ readonly id: string; readonly name: string }>
 }
 
-/** Results without an id belong to the calls of the last turn by name, in order. */
-export const pairing = (): Pairing => {
-  let open: Array<{ readonly id: string; readonly name: string }> = []
-  let made = 0
-  return {
-    turn: () => {
-      open = []
-    },
-    call: (name, given) => {
-      const id = given ?? `${name}:${made++}`
-      open.push({ id, name })
-      return id
-    },
-    result: (name, given) => {
-      const index = given === undefined
-        ? open.findIndex((call) => call.name === name)
-        : open.findLastIndex((call) => call.id === given)
-      const [call] = index < 0 ? [] : open.splice(index, 1)
-      return call?.id ?? given ?? `${name}:${made++}`
-    }
-  }
+export const pairing = (session: Building.Building): Pairing => ({ session, open: [] })
+
+/** A turn of the model after one of the user: results without an id belong to its calls. */
+export const turn = (self: Pairing): void => {
+  self.open = []
+}
+
+const callId = (self: Pairing, name: string, given: string | undefined): string => {
+  const id = given ?? Building.makeId(self.session, name)
+  self.open.push({ id, name })
+  return id
+}
+
+const resultId = (self: Pairing, name: string, given: string | undefined): string => {
+  const index = given === undefined
+    ? self.open.findIndex((call) => call.name === name)
+    : self.open.findLastIndex((call) => call.id === given)
+  const [call] = index < 0 ? [] : self.open.splice(index, 1)
+  return call?.id ?? given ?? Building.makeId(self.session, name)
 }
 
 /** A text, or the parts of a content; gemini-cli also writes a single part, and texts among parts. */
@@ -91,9 +91,11 @@ export const assistantParts = (
       } else if (wire.functionCall !== undefined) {
         all.push(signed(yield* callPart(wire, within, ids), wire))
       } else if (Json.isObject(wire.executableCode)) {
-        code = ids.call("code_execution", yield* Json.optionalStringAt(wire.executableCode, "id", within))
+        code = callId(ids, "code_execution", yield* Json.optionalStringAt(wire.executableCode, "id", within))
         all.push(signed(Message.call(code, "code_execution", wire.executableCode, {}, true), wire))
       } else if (Json.isObject(wire.codeExecutionResult)) {
+        // A result that has no code before it is an orphan, with an id all the same.
+        if (code === "") code = Building.makeId(ids.session, "code_execution")
         const failed = wire.codeExecutionResult.outcome !== "OUTCOME_OK"
         all.push(signed(Message.result(code, "code_execution", wire.codeExecutionResult, failed, {}, true), wire))
       } else {
@@ -109,7 +111,7 @@ const callPart = (wire: Schema.JsonObject, place: Json.Place, ids: Pairing): Jso
     const within = Json.at(place, "functionCall")
     const name = yield* Json.stringAt(call, "name", within)
     const id = yield* Json.optionalStringAt(call, "id", within)
-    return Message.call(ids.call(name, id), name, call.args ?? {})
+    return Message.call(callId(ids, name, id), name, call.args ?? {})
   })
 
 /** The parts of a content of the user, in order: results form tool messages, all else user messages. */
@@ -147,7 +149,7 @@ const resultPart = (wire: Schema.JsonObject, place: Json.Place, ids: Pairing): J
     const answer = yield* Json.objectAt(wire, "functionResponse", place)
     const within = Json.at(place, "functionResponse")
     const name = yield* Json.stringAt(answer, "name", within)
-    const id = ids.result(name, yield* Json.optionalStringAt(answer, "id", within))
+    const id = resultId(ids, name, yield* Json.optionalStringAt(answer, "id", within))
     const { failed, value } = yield* response(answer, within)
     return Message.result(id, name, value, failed)
   })

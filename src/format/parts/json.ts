@@ -1,6 +1,7 @@
 /** Takes JSON apart; every failure names the file, the line and the path of the field. */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Value from "../../text/json.ts"
 import * as Session from "../Session.ts"
 
 /** Where a value stands: `field` is its path from the record, `""` for the record itself. */
@@ -13,13 +14,42 @@ export interface Place {
 export type Read<A> = Result.Result<A, Session.FormatError>
 
 /** The place of a member of the object or array at `place`. */
-export const at = (place: Place, key: string | number): Place => ({ ...place, field: path(place.field, key) })
+export const at = (place: Place, key: string | number): Place => ({ ...place, field: pathTo(place.field, key) })
 
-const path = (field: string, key: string | number): string =>
+const pathTo = (field: string, key: string | number): string =>
   typeof key === "number" ? `${field}[${key}]` : field === "" ? key : `${field}.${key}`
 
 export const fail = (place: Place, expected: string): Read<never> =>
   Result.fail(new Session.FormatError({ file: place.file, line: place.line, field: place.field, expected }))
+
+/**
+ * Why a text was not read: it is no JSON, or nested deeper than anything here can write again. The path leads to the value
+ * that is too deep.
+ */
+export type Unread = { readonly reason: "syntax" } | { readonly reason: "deep"; readonly path: string }
+
+/** Reads JSON text: the one door through which every value of a file comes, so that its depth is bounded here alone. */
+export const decode = (text: string): Result.Result<Schema.Json, Unread> => {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return Result.fail({ reason: "syntax" })
+  }
+  return Result.mapError(Value.normalise(value), ({ path }) => ({
+    reason: "deep",
+    path: path.slice(0, shown).reduce<string>(pathTo, "")
+  }))
+}
+
+// A path is for people; what leads to a place at the bound would fill their screen.
+const shown = 8
+
+/** As {@link decode}; `undefined` for a text that was not read. */
+export const parse = (text: string): Schema.Json | undefined => Result.getOrUndefined(decode(text))
+
+/** What is expected of a value that is nested too deep. */
+export const notDeep = `expected at most ${Value.maxDepth} objects or arrays within one another`
 
 export const isObject = (value: Schema.Json | undefined): value is Schema.JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)

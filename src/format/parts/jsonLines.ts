@@ -1,39 +1,61 @@
 /** Cuts text into lines, and finds the JSON values in a line that is not one. */
 import type * as Schema from "effect/Schema"
 import * as Json from "./json.ts"
-import * as Message from "./message.ts"
 
-/** Takes text in pieces of any size and hands on whole lines; only the unfinished line is kept. */
-export const splitter = (onLine: (line: string) => void) => {
-  let rest = ""
-  return {
-    push: (text: string) => {
-      let from = 0
-      for (let to = text.indexOf("\n"); to >= 0; to = text.indexOf("\n", from)) {
-        const line = rest + text.slice(from, to)
-        rest = ""
-        from = to + 1
-        onLine(line.endsWith("\r") ? line.slice(0, -1) : line)
-      }
-      rest += text.slice(from)
-    },
-    end: () => {
-      const line = rest
-      rest = ""
-      if (line !== "") onLine(line)
+/** The longest line in UTF-16 code units, and the longest document: engines have no texts above 536,870,888. */
+export const maxLength = 500_000_000
+
+/** Text that comes in pieces of any size; only the unfinished line is kept. */
+export interface Lines {
+  rest: string
+  /** Whether a line was longer than may be; nothing is taken after it. */
+  isOver: boolean
+}
+
+export const lines = (): Lines => ({ rest: "", isOver: false })
+
+/** Takes a piece and hands on the lines that it ends. */
+export const push = (self: Lines, text: string, onLine: (line: string) => void, longest: number = maxLength): void => {
+  let from = 0
+  while (!self.isOver) {
+    const end = text.indexOf("\n", from)
+    const to = end < 0 ? text.length : end
+    if (self.rest.length + to - from > longest) {
+      self.isOver = true
+      self.rest = ""
+      return
     }
+    const line = self.rest + text.slice(from, to)
+    if (end < 0) {
+      self.rest = line
+      return
+    }
+    self.rest = ""
+    from = end + 1
+    onLine(line.endsWith("\r") ? line.slice(0, -1) : line)
   }
 }
 
-/** What could be read of a line that is not one JSON value, and how many characters could not. */
+/** Hands on the last line, which no line feed ends. */
+export const finish = (self: Lines, onLine: (line: string) => void): void => {
+  const line = self.rest
+  self.rest = ""
+  if (line !== "") onLine(line)
+}
+
+/**
+ * What could be read of a line that is not one JSON value, and how many characters could not. `scanned` is how many
+ * characters were looked at in search of the ends of records: the work, in steps.
+ */
 export interface Recovered {
   readonly values: ReadonlyArray<Schema.JsonObject>
   readonly lost: number
+  readonly scanned: number
 }
 
 // Every start that leads nowhere is read to the end of the line, so their number bounds the time: a line of one
 // megabyte with broken starts everywhere must not take hours.
-const maxFailedStarts = 32
+export const maxFailedStarts = 32
 
 /**
  * Finds the records in a torn line: records that run together, or half a record before whole ones.
@@ -45,10 +67,12 @@ export const recover = (line: string, keys: ReadonlySet<string>): Recovered => {
   const values: Array<Schema.JsonObject> = []
   let read = 0
   let failed = 0
+  let scanned = 0
   let start = line.search(/\S/)
   while (start >= 0 && start < line.length) {
     const end = line[start] === "{" ? objectEnd(line, start) : -1
-    const value = end < 0 ? undefined : Message.parse(line.slice(start, end))
+    if (line[start] === "{") scanned += (end < 0 ? line.length : end) - start
+    const value = end < 0 ? undefined : Json.parse(line.slice(start, end))
     if (Json.isObject(value)) {
       values.push(value)
       read += end - start
@@ -59,7 +83,7 @@ export const recover = (line: string, keys: ReadonlySet<string>): Recovered => {
     failed++
     start = failed > maxFailedStarts ? -1 : nextStart(line, start + 1, keys)
   }
-  return { values, lost: line.trim().length - read }
+  return { values, lost: line.trim().length - read, scanned }
 }
 
 /** Where the object that begins at `start` ends, or -1. */

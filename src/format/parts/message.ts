@@ -2,6 +2,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../../Marks.ts"
+import * as Json from "./json.ts"
 
 export type Options = Prompt.ProviderOptions
 
@@ -37,22 +38,12 @@ export const call = (
   providerExecuted = false
 ): Prompt.ToolCallPart => Prompt.makePart("tool-call", { id, name, params, options, providerExecuted })
 
-/** A call whose arguments are JSON text. Text that is not JSON stays as it is, in `params` and under `raw`. */
+/** A call whose arguments are JSON text. Text that is none, or is nested too deep, stays a text, in `params` and under `raw`. */
 export const callOfText = (id: string, name: string, args: string, options: Options = {}): Prompt.ToolCallPart => {
-  const params = parse(args)
+  const params = Json.parse(args)
   return params === undefined
     ? Marks.set(call(id, name, args, options), { raw: args })
     : call(id, name, params, options)
-}
-
-/** Parses JSON; `undefined` when the text is not JSON. */
-export const parse = (text: string): Schema.Json | undefined => {
-  try {
-    // `JSON.parse` makes JSON values and nothing else.
-    return JSON.parse(text) as Schema.Json
-  } catch {
-    return undefined
-  }
 }
 
 export const result = (

@@ -7,23 +7,23 @@ import * as Json from "./json.ts"
 import * as Message from "./message.ts"
 
 /**
- * What an item is to the conversation: a part of the response it belongs to, the result of a call, or a message that
- * no model wrote.
+ * What an item is to the conversation: a part of the response it belongs to, the result of a call, an output that was not
+ * there as a whole, or a message that no model wrote.
  */
 export type Item =
   | { readonly kind: "assistant"; readonly parts: ReadonlyArray<Prompt.AssistantMessagePart> }
   | { readonly kind: "result"; readonly part: Prompt.ToolResultPart }
+  | { readonly kind: "provisional" }
   | {
     readonly kind: "message"
     readonly role: "system" | "developer" | "user"
     readonly parts: ReadonlyArray<Prompt.UserMessagePart>
   }
 
-/** Reads one item; `nameOf` gives the name of the call with an id, and `before` is what was read so far. */
+/** Reads one item; `before` is what was read so far, which an output that names its call by the item needs. */
 export const item = (
   value: Schema.Json | undefined,
   place: Json.Place,
-  nameOf: (id: string) => string,
   before: ReadonlyArray<Prompt.Message> = []
 ): Json.Read<Item> =>
   Result.gen(function*() {
@@ -68,26 +68,22 @@ export const item = (
         const id = yield* Json.stringAt(item, "id", place)
         const name = yield* Json.stringAt(item, "name", place)
         const call = Message.callOfText(id, name, yield* Json.stringAt(item, "arguments", place), options)
+        const ran: Prompt.ToolCallPart = { ...call, providerExecuted: true }
         const failed = item.error !== undefined && item.error !== null
         const output = failed ? item.error : item.output
-        return {
-          kind: "assistant",
-          parts: [
-            { ...call, providerExecuted: true },
-            Message.result(id, name, output ?? "", failed, {}, true)
-          ]
-        }
+        if (running.has(item.status ?? null)) return { kind: "assistant", parts: [ran] }
+        return { kind: "assistant", parts: [ran, Message.result(id, name, output ?? "", failed, {}, true)] }
       }
     }
     if (type.endsWith("_call_output")) {
       // The output of a local shell may name its call by the id alone, that of the item or that of the call.
       const byId = type === "local_shell_call_output" && item.call_id === undefined
       const given = yield* Json.stringAt(item, byId ? "id" : "call_id", place)
-      const id = byId ? callOf(given, before) ?? given : given
-      const name = nameOf(id)
-      if (byId && name === "") return { kind: "assistant", parts: [Message.opaque(item)] }
+      const id = byId ? callOf(given, before) : given
+      if (id === undefined) return { kind: "assistant", parts: [Message.opaque(item)] }
+      if (item.status === "in_progress") return { kind: "provisional" }
       const result = yield* output(item.output, Json.at(place, "output"))
-      return { kind: "result", part: Message.result(id, name, result) }
+      return { kind: "result", part: Message.result(id, "", result) }
     }
     // Calls of built-in tools that the client runs (`local_shell_call`, `computer_call` …) are answered by `call_id`;
     // those that run at the provider (`web_search_call` …) have none and no output item.
@@ -99,13 +95,17 @@ export const item = (
     return { kind: "assistant", parts: [Message.opaque(item)] }
   })
 
-/** The id of the latest call that was an item with this id. */
+// A call of the provider's that has no output yet.
+const running: ReadonlySet<Schema.Json> = new Set(["in_progress", "calling"])
+
+/** The id of the latest call that was an item with this id, or that has the id itself. */
 const callOf = (itemId: string, messages: ReadonlyArray<Prompt.Message>): string | undefined => {
   for (const message of messages.toReversed()) {
     if (message.role !== "assistant") continue
     for (const part of message.content) {
-      const openai = part.type === "tool-call" ? part.options.openai : undefined
-      if (part.type === "tool-call" && Json.isObject(openai) && openai.itemId === itemId) return part.id
+      if (part.type !== "tool-call") continue
+      const { openai } = part.options
+      if (part.id === itemId || Json.isObject(openai) && openai.itemId === itemId) return part.id
     }
   }
   return undefined

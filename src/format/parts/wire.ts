@@ -1,13 +1,10 @@
-/** What the readers and writers of wire bodies share: wire notes, what a target cannot hold, a session being read. */
+/** What the readers and writers of wire bodies share: wire notes, and what a target cannot hold. */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
-import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../../Marks.ts"
 import * as Opaque from "../../wire/opaque.ts"
-import type * as Reader from "../Reader.ts"
 import type * as Session from "../Session.ts"
-import * as Findings from "./findings.ts"
 import * as Json from "./json.ts"
 import * as Message from "./message.ts"
 
@@ -131,53 +128,65 @@ export const callOfText = (
 export const argumentsOf = (format: Session.FormatName, part: Prompt.ToolCallPart, losses: Losses): string => {
   const raw = Marks.of(part).raw
   if (typeof raw === "string" && part.params === raw) return raw
-  const params = losses.json(part.params, "params")
+  const params = json(losses, part.params, "params")
   const noted = optionsAt(part, format).arguments
-  return typeof noted === "string" && same(Message.parse(noted), params) ? noted : JSON.stringify(params)
+  return typeof noted === "string" && same(Json.parse(noted), params) ? noted : JSON.stringify(params)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Writing
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What a writer leaves out or changes, each with the path of the message or part. */
+/** What a writer leaves out or changes, and where it stands. */
 export interface Losses {
-  readonly all: Array<Session.Finding>
-  /** Where the writer stands; a part's path starts with its message's. */
-  place: string
-  readonly report: (kind: string, what: string) => void
-  /** `value` as JSON; what is not JSON in it is reported. */
-  readonly json: (value: unknown, what: string) => Schema.Json
-  /** Reports the options that the target has no place for. */
-  readonly options: (self: Prompt.Message | Prompt.Part, held: Held) => void
+  readonly all: Array<Session.Loss>
+  /** The message that is being written, and its part; `undefined` for the message itself. */
+  message: number
+  part: number | undefined
 }
 
-export const losses = (): Losses => {
-  const all: Array<Session.Finding> = []
-  const self: Losses = {
-    all,
-    place: "",
-    report: (kind, what) => {
-      all.push({ kind, line: 0, detail: `${self.place}: ${what}` })
-    },
-    json: (value, what) => {
-      const converted = jsonOf(value)
-      if (!converted.exact) self.report("not-json", `${what} is not JSON, and is written as near to it as JSON can be`)
-      return converted.value
-    },
-    options: (subject, held) => {
-      for (const [provider, value] of Object.entries(subject.options)) {
-        if (provider === Marks.key || value === null) continue
-        const keys = held[provider]
-        if (keys === true) continue
-        const lost = Json.isObject(value)
-          ? Object.keys(value).filter((key) => keys?.has(key) !== true).map((key) => `${provider}.${key}`)
-          : [provider]
-        if (lost.length > 0) self.report("options", `no place for the options ${lost.join(", ")}`)
-      }
-    }
+export const losses = (): Losses => ({ all: [], message: 0, part: undefined })
+
+export const at = (self: Losses, message: number, part?: number): void => {
+  self.message = message
+  self.part = part
+}
+
+export const report = (self: Losses, kind: string, what: string): void => {
+  const { message, part } = self
+  const place = part === undefined ? `messages[${message}]` : `messages[${message}].content[${part}]`
+  self.all.push({ kind, line: 0, detail: `${place}: ${what}`, message, part, what })
+}
+
+/** `value` as JSON; what is not JSON in it is reported. */
+export const json = (self: Losses, value: unknown, what: string): Schema.Json => {
+  const converted = jsonOf(value)
+  if (!converted.exact) report(self, "not-json", `${what} is not JSON, and is written as near to it as JSON can be`)
+  return converted.value
+}
+
+/** Reports the options that the target has no place for. */
+export const options = (self: Losses, subject: Prompt.Message | Prompt.Part, held: Held): void => {
+  for (const [provider, value] of Object.entries(subject.options)) {
+    if (provider === Marks.key || value === null) continue
+    const keys = held[provider]
+    if (keys === true) continue
+    const lost = Json.isObject(value)
+      ? Object.keys(value).filter((key) => keys?.has(key) !== true).map((key) => `${provider}.${key}`)
+      : [provider]
+    if (lost.length > 0) report(self, "options", `no place for the options ${lost.join(", ")}`)
   }
-  return self
+}
+
+/** An item that `Prompt` could not hold, as it came, where `format` can hold it; else it is reported. */
+export const rawIn = (
+  self: Losses,
+  format: Session.FormatName,
+  raw: Schema.JsonObject
+): Schema.JsonObject | undefined => {
+  if (holdsRaw(format, raw)) return raw
+  report(self, "opaque-item", `an item of another format has no place here (${typeOf(raw)})`)
+  return undefined
 }
 
 /** The keys that a target has a place for, by provider; `true` is any key. */
@@ -245,17 +254,17 @@ export const omitted = (mediaType: string, fileName?: string): string =>
 /** The content of a tool result as the model reads it: a text, or blocks. */
 export const resultOf = (part: Prompt.ToolResultPart, losses: Losses): string | ReadonlyArray<Schema.JsonObject> => {
   if (part.modelOutput !== undefined) {
-    losses.report("structured-result", "only what the model reads of the result is written")
+    report(losses, "structured-result", "only what the model reads of the result is written")
     return part.modelOutput.map((output) => {
       if (output.type === "text") return Message.resultText(output.text)
       const data = fileData(output)
       return Message.resultImage(output.mediaType, "url" in data ? data.url : data.base64)
     })
   }
-  const result = losses.json(part.result, "result")
+  const result = json(losses, part.result, "result")
   if (typeof result === "string") return result
   if (Json.isArray(result) && result.length > 0 && result.every(isBlock)) return result
-  losses.report("structured-result", "the result is written as JSON text")
+  report(losses, "structured-result", "the result is written as JSON text")
   return JSON.stringify(result)
 }
 
@@ -270,122 +279,4 @@ export const imageOf = (
   return type === "image" && typeof mediaType === "string" && typeof data === "string"
     ? { file: Message.file(mediaType, data), fields }
     : undefined
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Reading
-// ---------------------------------------------------------------------------------------------------------------------
-
-/** A session being read; mutable, used once. */
-export interface Builder {
-  readonly messages: Array<Prompt.Message>
-  readonly usage: Map<number, Session.Usage>
-  readonly findings: Array<Session.Finding>
-  model: string | undefined
-  readonly push: (message: Prompt.Message, line: number) => void
-  /** Answers the latest earlier call with this id that is still open, and gives its name; `""` where there is none. */
-  readonly nameOf: (id: string) => string
-  /** The usage of the last assistant message; a value that is no usage is a finding. */
-  readonly bill: (usage: Json.Read<Session.Usage>, line: number) => void
-  readonly end: () => Session.Session
-}
-
-export const builder = (file: string, format: Session.FormatName, why: string): Builder => {
-  const calls = new Map<string, Array<{ readonly name: string; answered: boolean }>>()
-  const lines: Array<number> = []
-  const self: Builder = {
-    messages: [],
-    usage: new Map(),
-    findings: [],
-    model: undefined,
-    push: (message, line) => {
-      if (message.role === "assistant") {
-        for (const part of message.content) {
-          if (part.type !== "tool-call" || part.providerExecuted) continue
-          const call = { name: part.name, answered: false }
-          const known = calls.get(part.id)
-          if (known === undefined) calls.set(part.id, [call])
-          else known.push(call)
-        }
-      }
-      lines.push(line)
-      self.messages.push(message)
-    },
-    nameOf: (id) => {
-      const known = calls.get(id)
-      const open = known?.findLast((call) => !call.answered)
-      if (open !== undefined) open.answered = true
-      return (open ?? known?.at(-1))?.name ?? ""
-    },
-    bill: (usage, line) => {
-      if (Result.isFailure(usage)) {
-        self.findings.push({ kind: "usage", line, detail: `${usage.failure.field}: ${usage.failure.expected}` })
-        return
-      }
-      const index = self.messages.findLastIndex((message) => message.role === "assistant")
-      if (index >= 0 && Object.keys(usage.success).length > 0) self.usage.set(index, usage.success)
-    },
-    end: () => {
-      const { messages, model, usage } = self
-      const pairs = Findings.pairs(messages, (index) => lines[index] ?? 0)
-      return { file, format, why, model, messages, usage, findings: Findings.ordered([...self.findings, ...pairs]) }
-    }
-  }
-  return self
-}
-
-const envelope = /^\s*<system-reminder(?:\s+source="([^"]*)")?/
-
-/**
- * A user message of nothing but reminders is a machine's: a body without marks has only its text to tell. A message
- * with a person's words beside a reminder is the person's.
- */
-export const sourced = (message: Prompt.UserMessage): Prompt.UserMessage => {
-  let source: string | undefined
-  for (const part of message.content) {
-    if (part.type !== "text") return message
-    const match = envelope.exec(part.text)
-    if (match === null) return message
-    source ??= match[1] !== undefined && Marks.machineSources.has(match[1]) ? match[1] : "hook"
-  }
-  return source === undefined ? message : Marks.set(message, { source })
-}
-
-/** Fails where a file holds no message. */
-export const ended = (builder: Builder, file: string): Json.Read<Session.Session> =>
-  builder.messages.length === 0
-    ? Json.fail({ file, line: 0, field: "" }, "expected at least one message")
-    : Result.succeed(builder.end())
-
-/** A file that is one document: which, what it is called where a second one is refused, and whether it may say nothing. */
-export interface Document {
-  readonly file: string
-  readonly format: Session.FormatName
-  readonly why: string
-  readonly what: string
-  readonly mayBeEmpty?: boolean
-}
-
-/** Reads the one document of a file; a second is refused, since a session is one. */
-export const document = (
-  self: Document,
-  read: (value: Schema.Json, place: Json.Place, session: Builder) => Json.Read<void>
-): Reader.Parse => {
-  const { file, format, mayBeEmpty = false, what, why } = self
-  const session = builder(file, format, why)
-  let isRead = false
-  return {
-    record: (value, line) => {
-      const place: Json.Place = { file, line, field: "" }
-      if (isRead) return Json.fail(place, `a second ${what}; a session is one`)
-      isRead = true
-      return read(value, place, session)
-    },
-    end: () => {
-      if (!mayBeEmpty) return ended(session, file)
-      return isRead
-        ? Result.succeed(session.end())
-        : Json.fail({ file, line: 0, field: "" }, `expected a ${what}, got nothing`)
-    }
-  }
 }

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as ContextManager from "../../ContextManager.ts"
 import * as Estimator from "../../Estimator.ts"
+import * as Session from "../../format/Session.ts"
 import * as Guard from "../../Guard.ts"
 import * as Ladder from "../../Ladder.ts"
 import * as Policy from "../../Policy.ts"
@@ -137,9 +138,9 @@ const failedRow = (request: number, failure: unknown, { count, view }: Stage.Pas
   error: wordsOf(failure)
 })
 
-/** Where the requests of a recorded session are: one before each message of the assistant but one that answered nothing. */
+/** Where the requests of a recorded session are: one before each answer of a model but one that answered nothing. */
 const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
-  messages.flatMap((message, at) => message.role === "assistant" && at > 0 ? [at] : [])
+  messages.flatMap((message, at) => Session.isAnswer(message) && at > 0 ? [at] : [])
 
 /**
  * Plays a recorded session request by request through a manager, and hands on each request as it was.
