@@ -17,8 +17,22 @@ import * as TokenMeter from "./TokenMeter.ts"
 export const fallback = TokenMeter.assumedWindow
 
 /**
- * What the model of a request is taken to hold, in tokens: the window that the call or the settings name, else the
- * fallback, and in any case the budget that the caller names. What is billed is believed up to there.
+ * The smaller of the window in the settings and the one of the model, in tokens; `undefined` where neither is known.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const smallerWindow = (
+  settings: Settings.Settings,
+  model: { readonly window?: number }
+): number | undefined => {
+  const known = [settings.window, model.window].filter((each) => each !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+/**
+ * What the model of a request is taken to hold, in tokens: the smaller of the windows that the call and the settings name,
+ * else the fallback, and in any case the budget that the caller names. What is billed is believed up to there.
  *
  * @category getters
  * @since 0.1.0
@@ -26,7 +40,7 @@ export const fallback = TokenMeter.assumedWindow
 export const windowOf = (
   settings: Settings.Settings,
   call: { readonly window?: number; readonly budget?: number } = {}
-): number => Math.max(call.window ?? settings.window ?? fallback, call.budget ?? 0)
+): number => Math.max(smallerWindow(settings, call) ?? fallback, call.budget ?? 0)
 
 /**
  * The budget of one request. All numbers but `trigger` are whole tokens.
@@ -44,7 +58,7 @@ export const windowOf = (
  */
 export interface Budget extends Sizes {
   readonly total: number
-  readonly source: "given" | "window" | "fallback" | "maxTokens" | "provider"
+  readonly source: "given" | "window" | "model" | "fallback" | "maxTokens" | "provider"
   readonly overhead: number
 }
 
@@ -79,8 +93,11 @@ export const inPrices = (self: Sizes, scale: number): Sizes =>
  * **Details**
  *
  * `given` is a budget that the caller names for this request, rounded down; else the window less half of the longest answer
- * (`outputReserve`) and 4,096 tokens; a small window keeps less free, of the notice too (`Settings.reservesOf`); else the fallback. `maxTokens` caps each of them, and so does the
- * `maximum` that a provider named when it refused a request.
+ * (`outputReserve`) and 4,096 tokens; a small window keeps less free, of the notice too (`Settings.reservesOf`); else the
+ * fallback. `maxTokens` caps each of them, and so does the `maximum` that a provider named when it refused a request.
+ *
+ * `model` is what the model of the request holds, from the table or from the caller: of its window and the one in the
+ * settings the smaller counts, and `source` says which. Its longest answer stands in place of the one in the settings.
  *
  * @category constructors
  * @since 0.1.0
@@ -89,7 +106,8 @@ export const resolve = (
   settings: Settings.Settings,
   given?: number,
   overhead = 0,
-  maximum: number | null = null
+  maximum: number | null = null,
+  model: { readonly window?: number; readonly maxOutput?: number } = {}
 ): Budget => {
   let total = fallback
   let source: Budget["source"] = "fallback"
@@ -97,11 +115,15 @@ export const resolve = (
   if (given !== undefined) {
     total = Math.floor(given)
     source = "given"
-  } else if (settings.window !== undefined) {
-    const { answer, margin, notice } = Settings.reservesOf(settings, settings.window)
-    total = settings.window - answer - margin
-    reserve = notice
-    source = "window"
+  } else {
+    const window = smallerWindow(settings, model)
+    if (window !== undefined) {
+      const { maxOutput = settings.maxOutput } = model
+      const { answer, margin, notice } = Settings.reservesOf({ ...settings, maxOutput }, window)
+      total = window - answer - margin
+      reserve = notice
+      source = window === settings.window ? "window" : "model"
+    }
   }
   if (settings.maxTokens !== undefined && settings.maxTokens < total) {
     total = settings.maxTokens

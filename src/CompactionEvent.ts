@@ -169,7 +169,7 @@ export const PassFailed = Schema.TaggedStruct("PassFailed", { error: Schema.Stri
  */
 export const BudgetResolved = Schema.TaggedStruct("BudgetResolved", {
   total: Schema.Int,
-  source: Schema.Literals(["given", "window", "fallback", "maxTokens", "provider"]),
+  source: Schema.Literals(["given", "window", "model", "fallback", "maxTokens", "provider"]),
   overhead: Schema.Natural,
   limit: Schema.Int,
   reserve: Schema.Natural

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
-import type * as Settings from "./Settings.ts"
+import * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
 
 /**
@@ -56,7 +56,7 @@ export class ClearFloorUnsatisfied extends Schema.TaggedError<ClearFloorUnsatisf
 export const requiredOf = (settings: Settings.Settings, limit: number): number => {
   const floor = settings.clearAtLeast
   if (floor === null) return 0
-  return Math.max(0, Math.floor(floor < 1 ? floor * limit : floor))
+  return Math.max(0, Settings.amountOf(floor, limit))
 }
 
 const unsatisfied = (

@@ -89,7 +89,7 @@ const natural = (message: string) => Schema.Int.check(Schema.isGreaterThanOrEqua
  * - `trigger`: a summary is begun when the count reaches this ratio. `disarm`: with `hysteresis`, after a summary was
  *   absorbed, none is begun until the count fell below this ratio once. `cooldownRequests`, `cooldownGrowth`: nor before
  *   so many requests and so much growth of the count. `minSpan`: nor of a span that costs less.
- * - `retain`: what the newest entries keep at least. `heedProtection`: whether what the ladder protects stays out of the
+ * - `retain`: what the newest entries keep at least, below 1 a ratio, else tokens. `heedProtection`: whether what the ladder protects stays out of the
  *   span. `mergeCheckpoints`: whether a summary absorbs the ones before it.
  * - `layout`: how the span is put before the model, see `Summarizer`. `placement`: whether the checkpoint stands where
  *   the span stood, or at the end. `eager`: whether a summary that is ready is a reason for a boundary of its own.
@@ -110,7 +110,14 @@ export const Summary = Schema.Struct({
   cooldownRequests: key(natural("write a number of requests, 0 or more, for example 8"), 8),
   cooldownGrowth: key(share("write a ratio from 0 to 1, for example 0.1"), 0.1),
   minSpan: key(share("write a ratio from 0 to 1, for example 0.08"), 0.08),
-  retain: key(share("write a ratio from 0 to 1, for example 0.16"), 0.16),
+  retain: key(
+    Schema.Finite.check(
+      Schema.isGreaterThanOrEqualTo(0, {
+        message: "write a ratio from 0 to below 1, for example 0.16, or a number of tokens, for example 20000"
+      })
+    ),
+    0.16
+  ),
   heedProtection: key(Schema.Boolean, true),
   mergeCheckpoints: key(Schema.Boolean, true),
   layout: key(Schema.Literals(["suffix", "standalone"]), "suffix"),
@@ -301,6 +308,14 @@ export const decode: (input: Input) => Effect.Effect<Settings, Schema.SchemaErro
   errors: "all",
   onExcessProperty: "error"
 })
+
+/**
+ * An amount in tokens that is written as a ratio of the limit of a budget where it is below 1, else in tokens; rounded down.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const amountOf = (amount: number, limit: number): number => Math.floor(amount < 1 ? amount * limit : amount)
 
 /**
  * Whether a pass is only made on a count that is anchored on usage.

@@ -17,6 +17,7 @@ const { count, number, percent } = Table
 const sources: { readonly [S in Budget.Budget["source"]]: string } = {
   given: "given",
   window: "from the window",
+  model: "from the window of the model",
   fallback: "no window given",
   maxTokens: "capped by max-tokens",
   provider: "named by the provider"

@@ -195,4 +195,40 @@ describe("Budget", () => {
         assert.strictEqual(trigger, 0.92 * limit)
       }))
   }
+
+  const models: ReadonlyArray<
+    readonly [
+      name: string,
+      window: number | undefined,
+      model: { readonly window?: number; readonly maxOutput?: number },
+      expected: readonly [total: number, source: Budget.Budget["source"]]
+    ]
+  > = [
+    ["the table alone", undefined, { window: 100_000 }, [91_808, "model"]],
+    ["a smaller window in the settings", 100_000, { window: 200_000 }, [91_808, "window"]],
+    ["a smaller window of the model", 200_000, { window: 100_000 }, [91_808, "model"]],
+    ["both the same", 100_000, { window: 100_000 }, [91_808, "window"]],
+    ["the answer of the model", 200_000, { window: 100_000, maxOutput: 2_000 }, [94_904, "model"]],
+    ["the answer of the model in the window of the settings", 100_000, { window: 200_000, maxOutput: 2_000 }, [
+      94_904,
+      "window"
+    ]],
+    ["neither", undefined, {}, [200_000, "fallback"]]
+  ]
+  for (const [name, window, model, expected] of models) {
+    it.effect(`of two windows the smaller: ${name}`, () =>
+      Effect.gen(function*() {
+        const settings = yield* Settings.decode(window === undefined ? {} : { window })
+        const { source, total } = Budget.resolve(settings, undefined, 0, null, model)
+        assert.deepStrictEqual([total, source], [...expected])
+        assert.strictEqual(Budget.windowOf(settings, model), expected[1] === "fallback" ? 200_000 : 100_000)
+      }))
+  }
+
+  it("an amount is a ratio below 1, else tokens", () => {
+    assert.deepStrictEqual(
+      [0, 0.16, 0.999, 1, 20_000, 20_000.5].map((amount) => Settings.amountOf(amount, 1_000)),
+      [0, 160, 999, 1, 20_000, 20_000]
+    )
+  })
 })
