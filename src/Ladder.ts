@@ -58,8 +58,31 @@ export class BudgetInfeasible extends Schema.TaggedError<BudgetInfeasible>("effe
  * @category models
  * @since 0.1.0
  */
-export interface Ladder<out E = never, out R = never> extends Stage.Stage<E | BudgetInfeasible, R>, Pipeable {
-  readonly rungs: ReadonlyArray<Rung.Rung<E, R>>
+export interface Ladder<out E = never, out R = never, out Names extends string = string>
+  extends Stage.Stage<E | BudgetInfeasible, R>, Pipeable
+{
+  readonly rungs: ReadonlyArray<Rung.Rung<E, R, Names>>
+  /** The names that a rung was to stand at, and that no rung has: such a ladder fails. */
+  readonly unknown: ReadonlyArray<UnknownRung>
+}
+
+/**
+ * Fails a ladder that was to be changed at a rung that is not in it. Where the names of the rungs are known to the compiler
+ * a wrong one does not compile.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class UnknownRung extends Schema.TaggedError<UnknownRung>("effect-compaction/UnknownRung")("UnknownRung", {
+  name: Schema.String,
+  names: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    const names = this.names.map((name) => JSON.stringify(name)).join(", ")
+    return `There is no rung ${JSON.stringify(this.name)} in the ladder: write ${
+      this.names.length === 0 ? "a rung with Ladder.append, the ladder has none" : `one of ${names}`
+    }.`
+  }
 }
 
 /**
@@ -73,11 +96,14 @@ export const climb = <E, R>(
   pass: Stage.Pass,
   options: { readonly target: number }
 ): Effect.Effect<Stage.Pass, E, R> =>
-  Effect.map(Climb.stage(self.rungs)(pass, { price: options.target, entries: Infinity }), ({ level, view }) => ({
-    ...pass,
-    view,
-    report: { ...pass.report, level, target: options.target }
-  }))
+  Effect.map(
+    known(self, Climb.stage(self.rungs)(pass, { price: options.target, entries: Infinity })),
+    ({ level, view }) => ({
+      ...pass,
+      view,
+      report: { ...pass.report, level, target: options.target }
+    })
+  )
 
 /** A tenth of the budget: the least distance that is worth a boundary near the budget. */
 const tenth = 0.1
@@ -205,13 +231,26 @@ const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | Budge
 const named = <E, R>(self: Stage.Stage<E, R>): Stage.Stage<E, R> => (pass) =>
   Effect.tap(self(pass), (after) => nameDropped(pass, after))
 
-const fromRungs = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Ladder<E, R> =>
-  Object.assign(named(run(rungs)), {
+/** What a ladder does, unless it was to be changed at a rung that is not in it. */
+const known = <A, E, R>(self: Pick<Ladder, "unknown">, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const [first] = self.unknown
+  // It is among the errors of every ladder whose names are not all known to the compiler.
+  return first === undefined ? effect : Effect.fail(first) as unknown as Effect.Effect<A, E, R>
+}
+
+const fromRungs = <E, R, Names extends string>(
+  rungs: ReadonlyArray<Rung.Rung<E, R, Names>>,
+  unknown: ReadonlyArray<UnknownRung> = []
+): Ladder<E, R, Names> => {
+  const climbing = named(run(rungs))
+  return Object.assign((pass: Stage.Pass) => known({ unknown }, climbing(pass)), {
     rungs,
+    unknown,
     pipe() {
       return pipeArguments(this, arguments)
     }
   })
+}
 
 /**
  * Makes a ladder of rungs, first to last. A level is the position of a rung, from 1.
@@ -221,11 +260,12 @@ const fromRungs = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Ladder<E, R> =>
  */
 export const make = <const Rungs extends ReadonlyArray<Rung.Any>>(
   ...rungs: Rungs
-): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>> => {
+): Ladder<Rung.Error<Rungs[number]>, Rung.Services<Rungs[number]>, Rung.Name<Rungs[number]>> => {
   type E = Rung.Error<Rungs[number]>
   type R = Rung.Services<Rungs[number]>
+  type Names = Rung.Name<Rungs[number]>
   // Each rung is one of the tuple, so its errors and requirements are among those of all; the union is not seen through.
-  return fromRungs(rungs as ReadonlyArray<unknown> as ReadonlyArray<Rung.Rung<E, R>>)
+  return fromRungs(rungs as ReadonlyArray<unknown> as ReadonlyArray<Rung.Rung<E, R, Names>>)
 }
 
 /**
@@ -234,7 +274,7 @@ export const make = <const Rungs extends ReadonlyArray<Rung.Any>>(
  * @category constructors
  * @since 0.1.0
  */
-export const progressive: Ladder = make(
+export const progressive: Ladder<never, never, Progressive> = make(
   Rung.truncateToolResults({ fraction: 0.25 }),
   Rung.truncateToolResults({ fraction: 0.5 }),
   Rung.remove({ relax: 1 }),
@@ -243,7 +283,35 @@ export const progressive: Ladder = make(
   Rung.truncateToolResults({ fraction: 1 }),
   Rung.remove({ relax: 0.3 }),
   Rung.lastResort({ relax: 0.3 })
-)
+  // What the constructors name them, which no type says of a fraction.
+) as Ladder<never, never, Progressive>
+
+/** The names of the rungs of the default ladder. */
+type Progressive =
+  | "truncate-25"
+  | "truncate-50"
+  | "remove"
+  | "truncate-75"
+  | "remove-0.6"
+  | "truncate-100"
+  | "remove-0.3"
+  | "last-resort"
+
+/** The names among these that some rung has for certain: not those of which the compiler knows only a pattern. */
+type Certain<Names extends string> = Names extends string ? {} extends Record<Names, 1> ? never : Names : never
+
+/** What a change at a rung of that name may fail with. */
+type Missing<Names extends string, Name extends string> = [Name] extends [Certain<Names>] ? never : UnknownRung
+
+/** Refuses a name that none of the rungs has. */
+type Has<Names extends string, Name extends string> = string extends Name ? unknown
+  : [Name] extends [Names] ? unknown
+  : { readonly "there is no rung of that name": Name }
+
+const unknownIn = (self: Ladder<unknown, unknown>, name: string): ReadonlyArray<UnknownRung> =>
+  self.rungs.some((each) => each.name === name)
+    ? self.unknown
+    : [...self.unknown, new UnknownRung({ name, names: self.rungs.map((each) => each.name) })]
 
 /**
  * Adds a rung at the end.
@@ -252,43 +320,65 @@ export const progressive: Ladder = make(
  * @since 0.1.0
  */
 export const append: {
-  <E2, R2>(rung: Rung.Rung<E2, R2>): <E, R>(self: Ladder<E, R>) => Ladder<E | E2, R | R2>
-  <E, R, E2, R2>(self: Ladder<E, R>, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2>
+  <E2, R2, N2 extends string>(
+    rung: Rung.Rung<E2, R2, N2>
+  ): <E, R, N extends string>(self: Ladder<E, R, N>) => Ladder<E | E2, R | R2, N | N2>
+  <E, R, N extends string, E2, R2, N2 extends string>(
+    self: Ladder<E, R, N>,
+    rung: Rung.Rung<E2, R2, N2>
+  ): Ladder<E | E2, R | R2, N | N2>
 } = dual(
   2,
-  <E, R, E2, R2>(self: Ladder<E, R>, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2> =>
-    fromRungs<E | E2, R | R2>([...self.rungs, rung])
+  <E, R, N extends string, E2, R2, N2 extends string>(
+    self: Ladder<E, R, N>,
+    rung: Rung.Rung<E2, R2, N2>
+  ): Ladder<E | E2, R | R2, N | N2> => fromRungs<E | E2, R | R2, N | N2>([...self.rungs, rung], self.unknown)
 )
 
+/** Puts a rung somewhere at a rung of a name. */
+interface At {
+  <const Name extends string, E2, R2, N2 extends string>(
+    name: Name,
+    rung: Rung.Rung<E2, R2, N2>
+  ): <E, R, N extends string>(
+    self: Ladder<E, R, N> & Has<N, Name>
+  ) => Ladder<E | E2 | Missing<N, Name>, R | R2, N | N2>
+  <E, R, N extends string, const Name extends string, E2, R2, N2 extends string>(
+    self: Ladder<E, R, N> & Has<N, Name>,
+    name: Name,
+    rung: Rung.Rung<E2, R2, N2>
+  ): Ladder<E | E2 | Missing<N, Name>, R | R2, N | N2>
+}
+
 /**
- * Adds a rung before the first one of that name; at the end when there is none.
+ * Adds a rung before the first one of that name. A name that no rung has does not compile where the names are known, and
+ * fails the ladder with {@link UnknownRung} where they are not.
  *
  * @category combining
  * @since 0.1.0
  */
-export const insertBefore: {
-  <E2, R2>(name: string, rung: Rung.Rung<E2, R2>): <E, R>(self: Ladder<E, R>) => Ladder<E | E2, R | R2>
-  <E, R, E2, R2>(self: Ladder<E, R>, name: string, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2>
-} = dual(
+export const insertBefore: At = dual(
   3,
   <E, R, E2, R2>(self: Ladder<E, R>, name: string, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2> => {
     const found = self.rungs.findIndex((each) => each.name === name)
     const at = found < 0 ? self.rungs.length : found
-    return fromRungs<E | E2, R | R2>([...self.rungs.slice(0, at), rung, ...self.rungs.slice(at)])
+    const rungs = [...self.rungs.slice(0, at), rung, ...self.rungs.slice(at)]
+    return fromRungs<E | E2, R | R2, string>(rungs, unknownIn(self, name))
   }
 )
 
 /**
- * Puts another rung in the place of every one of that name.
+ * Puts another rung in the place of every one of that name. Of a name that no rung has the same is true as in
+ * {@link insertBefore}.
  *
  * @category combining
  * @since 0.1.0
  */
-export const replace: {
-  <E2, R2>(name: string, rung: Rung.Rung<E2, R2>): <E, R>(self: Ladder<E, R>) => Ladder<E | E2, R | R2>
-  <E, R, E2, R2>(self: Ladder<E, R>, name: string, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2>
-} = dual(
+export const replace: At = dual(
   3,
   <E, R, E2, R2>(self: Ladder<E, R>, name: string, rung: Rung.Rung<E2, R2>): Ladder<E | E2, R | R2> =>
-    fromRungs<E | E2, R | R2>(self.rungs.map((each) => each.name === name ? rung : each))
+    fromRungs<E | E2, R | R2, string>(
+      self.rungs.map((each) => each.name === name ? rung : each),
+      unknownIn(self, name)
+    )
 )

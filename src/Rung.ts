@@ -54,12 +54,16 @@ export interface Proposer {
 }
 
 /**
+ * A name, and what is run. `spec` is what a rung of this library was made of, with the tag of its kind: it is checked where
+ * a policy is made, as the same in JSON is.
+ *
  * @category models
  * @since 0.1.0
  */
-export interface Rung<out E = never, out R = never> {
-  readonly name: string
+export interface Rung<out E = never, out R = never, out Name extends string = string> {
+  readonly name: Name
   readonly run: Proposer | { readonly _tag: "stage"; readonly stage: Stage.Stage<E, R> }
+  readonly spec?: { readonly _tag: string }
 }
 
 /**
@@ -81,12 +85,18 @@ export type Error<R> = R extends Rung<infer E, infer _R> ? E : never
 export type Services<R> = R extends Rung<infer _E, infer S> ? S : never
 
 /**
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Name<R> = R extends Rung<unknown, unknown, infer N> ? N : never
+
+/**
  * Makes a rung of a stage.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const make = <E, R>(name: string, stage: Stage.Stage<E, R>): Rung<E, R> => ({
+export const make = <E, R, const Name extends string>(name: Name, stage: Stage.Stage<E, R>): Rung<E, R, Name> => ({
   name,
   run: { _tag: "stage", stage }
 })
@@ -97,10 +107,29 @@ export const make = <E, R>(name: string, stage: Stage.Stage<E, R>): Rung<E, R> =
  * @category constructors
  * @since 0.1.0
  */
-export const propose = (name: string, propose: Propose, options: { readonly isWhole?: boolean } = {}): Rung => ({
+export const propose = <const Name extends string>(
+  name: Name,
+  propose: Propose,
+  options: { readonly isWhole?: boolean } = {}
+): Rung<never, never, Name> => ({
   name,
   run: { _tag: "propose", propose, isWhole: options.isWhole ?? false }
 })
+
+/** A rung of this library, with what it was made of. */
+const ofKind = <const Name extends string>(
+  tag: string,
+  options: object,
+  rung: Rung<never, never, Name>
+): Rung<never, never, Name> => ({ ...rung, spec: { _tag: tag, ...options } })
+
+/** The name of a rung that is named after how much of `protectedRecent` still holds; known where the number is. */
+type Relaxed<Base extends string, X extends number> = number extends X ? string : X extends 1 ? Base : `${Base}-${X}`
+
+/** The same at run time. */
+const relaxedName = <Base extends string, X extends number>(base: Base, relax: X): Relaxed<Base, X> =>
+  // What the type says of a literal number is what is done with any.
+  (relax === 1 ? base : `${base}-${relax}`) as Relaxed<Base, X>
 
 /**
  * Runs a rung alone: until the view is at most the target of the budget, or the rung has nothing more to propose.
@@ -129,10 +158,16 @@ export const stage = <E, R>(self: Rung<E, R>): Stage.Stage<E, R> => {
  * @category constructors
  * @since 0.1.0
  */
-export const truncateToolResults = (options: { readonly fraction: number }): Rung =>
-  propose(
-    `truncate-${Math.round(options.fraction * 100)}`,
-    (draft) => Results.truncateOldest(draft, options.fraction)
+export const truncateToolResults = (
+  options: { readonly fraction: number }
+): Rung<never, never, `truncate-${number}`> =>
+  ofKind(
+    "truncateToolResults",
+    options,
+    propose(
+      `truncate-${Math.round(options.fraction * 100)}`,
+      (draft) => Results.truncateOldest(draft, options.fraction)
+    )
   )
 
 /**
@@ -147,10 +182,13 @@ export const truncateToolResults = (options: { readonly fraction: number }): Run
  * @category constructors
  * @since 0.1.0
  */
-export const remove = (options: { readonly relax: number }): Rung =>
-  propose(
-    options.relax === 1 ? "remove" : `remove-${options.relax}`,
-    (draft) => Units.removeAndStub(draft, options.relax)
+export const remove = <const X extends number>(
+  options: { readonly relax: X }
+): Rung<never, never, Relaxed<"remove", X>> =>
+  ofKind(
+    "remove",
+    options,
+    propose(relaxedName("remove", options.relax), (draft) => Units.removeAndStub(draft, options.relax))
   )
 
 /**
@@ -188,9 +226,13 @@ export type TruncateLarge = typeof TruncateLarge.Type
  * @category constructors
  * @since 0.1.0
  */
-export const truncateLarge = (options: Partial<TruncateLarge> = {}): Rung => {
+export const truncateLarge = (options: Partial<TruncateLarge> = {}): Rung<never, never, "truncate-large"> => {
   const { keep = 0.1, over = 0.25 } = options
-  return propose("truncate-large", (draft) => Large.truncate(draft, { keep, over }))
+  return ofKind(
+    "truncateLarge",
+    options,
+    propose("truncate-large", (draft) => Large.truncate(draft, { keep, over }))
+  )
 }
 
 /**
@@ -222,13 +264,17 @@ export type RemoveOthers = typeof RemoveOthers.Type
  * @category constructors
  * @since 0.1.0
  */
-export const removeOthers = (
-  options: Pick<RemoveOthers, "relax"> & Partial<RemoveOthers>
-): Rung => {
+export const removeOthers = <const X extends number>(
+  options: { readonly relax: X; readonly keep?: number }
+): Rung<never, never, Relaxed<"remove-others", X>> => {
   const { keep = 12, relax } = options
-  return propose(
-    relax === 1 ? "remove-others" : `remove-others-${relax}`,
-    (draft) => Units.removals(draft, Protection.make(draft, relax, { entries: keep, checkpoints: true }))
+  return ofKind(
+    "removeOthers",
+    options,
+    propose(
+      relaxedName("remove-others", relax),
+      (draft) => Units.removals(draft, Protection.make(draft, relax, { entries: keep, checkpoints: true }))
+    )
   )
 }
 
@@ -263,9 +309,13 @@ export type ShortenPeople = typeof ShortenPeople.Type
  * @category constructors
  * @since 0.1.0
  */
-export const shortenPeople = (options: Partial<ShortenPeople> = {}): Rung => {
+export const shortenPeople = (options: Partial<ShortenPeople> = {}): Rung<never, never, "shorten-people"> => {
   const { above = 0.5, share = 0.1 } = options
-  return propose("shorten-people", (draft) => People.shorten(draft, { above, share }))
+  return ofKind(
+    "shortenPeople",
+    options,
+    propose("shorten-people", (draft) => People.shorten(draft, { above, share }))
+  )
 }
 
 /**
@@ -275,8 +325,8 @@ export const shortenPeople = (options: Partial<ShortenPeople> = {}): Rung => {
  * @category constructors
  * @since 0.1.0
  */
-export const lastResort = (options: { readonly relax: number }): Rung =>
-  propose("last-resort", (draft) => Units.lastResort(draft, options.relax))
+export const lastResort = (options: { readonly relax: number }): Rung<never, never, "last-resort"> =>
+  ofKind("lastResort", options, propose("last-resort", (draft) => Units.lastResort(draft, options.relax)))
 
 /**
  * The end of a ladder, for a view above the budget itself: removes with no recency, then truncates what is whole.
@@ -320,15 +370,19 @@ export type PruneToolResults = typeof PruneToolResults.Type
  * @category constructors
  * @since 0.1.0
  */
-export const pruneToolResults = (options: Partial<PruneToolResults> = {}): Rung => {
+export const pruneToolResults = (options: Partial<PruneToolResults> = {}): Rung<never, never, "prune"> => {
   const { headChars, keepNewest = 1, stopAtTarget = true, tailChars, thresholdChars } = {
     ...ToolResult.pruneDefaults,
     ...options
   }
-  return propose(
-    "prune",
-    (draft) => Results.prune(draft, { headChars, keepNewest, tailChars, thresholdChars }),
-    { isWhole: !stopAtTarget }
+  return ofKind(
+    "pruneToolResults",
+    options,
+    propose(
+      "prune",
+      (draft) => Results.prune(draft, { headChars, keepNewest, tailChars, thresholdChars }),
+      { isWhole: !stopAtTarget }
+    )
   )
 }
 
@@ -358,9 +412,13 @@ export type ClearToolResults = typeof ClearToolResults.Type
  * @category constructors
  * @since 0.1.0
  */
-export const clearToolResults = (options: Partial<ClearToolResults> = {}): Rung => {
+export const clearToolResults = (options: Partial<ClearToolResults> = {}): Rung<never, never, "clear"> => {
   const { clearInputs = false, exclude = [], keep = 3 } = options
-  return propose("clear", (draft) => Results.clear(draft, { clearInputs, exclude, keep }))
+  return ofKind(
+    "clearToolResults",
+    options,
+    propose("clear", (draft) => Results.clear(draft, { clearInputs, exclude, keep }))
+  )
 }
 
 /**
@@ -385,7 +443,8 @@ export type DedupeReads = typeof DedupeReads.Type
  * @category constructors
  * @since 0.1.0
  */
-export const dedupeReads = (options: DedupeReads): Rung => propose("dedupe", (draft) => Results.dedupe(draft, options))
+export const dedupeReads = (options: DedupeReads): Rung<never, never, "dedupe"> =>
+  ofKind("dedupeReads", options, propose("dedupe", (draft) => Results.dedupe(draft, options)))
 
 /**
  * How {@link clearReasoning} goes about it: the newest `keepTurns` turns keep their reasoning. A turn begins with a human
@@ -409,7 +468,11 @@ export type ClearReasoning = typeof ClearReasoning.Type
  * @category constructors
  * @since 0.1.0
  */
-export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung => {
+export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung<never, never, "clear-reasoning"> => {
   const { keepTurns = 1 } = options
-  return propose("clear-reasoning", (draft) => Results.clearReasoning(draft, keepTurns))
+  return ofKind(
+    "clearReasoning",
+    options,
+    propose("clear-reasoning", (draft) => Results.clearReasoning(draft, keepTurns))
+  )
 }

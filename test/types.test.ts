@@ -46,11 +46,11 @@ const asStage: Stage.Stage<IndexLost | IndexStale, CodeIndex> = shorten
 
 // ---- rungs -------------------------------------------------------------------------------------------------------
 const own = Rung.make("own", shorten)
-ok<Equal<typeof own, Rung.Rung<IndexLost | IndexStale, CodeIndex>>>()
+ok<Equal<typeof own, Rung.Rung<IndexLost | IndexStale, CodeIndex, "own">>>()
 ok<Equal<Rung.Error<typeof own>, IndexLost | IndexStale>>()
 ok<Equal<Rung.Services<typeof own>, CodeIndex>>()
 const builtIn = Rung.truncateToolResults({ fraction: 0.5 })
-ok<Equal<typeof builtIn, Rung.Rung>>()
+ok<Equal<typeof builtIn, Rung.Rung<never, never, `truncate-${number}`>>>()
 ok<Equal<Rung.Error<typeof builtIn>, never>>()
 const alone = Rung.stage(own)
 ok<Equal<typeof alone, Stage.Stage<IndexLost | IndexStale, CodeIndex>>>()
@@ -135,24 +135,58 @@ const sometimes = pipe(asStage, Stage.when(Gate.threshold), Stage.untilTarget)
 ok<Equal<typeof sometimes, Stage.Stage<IndexLost | IndexStale, CodeIndex>>>()
 
 // ---- ladders -----------------------------------------------------------------------------------------------------
-ok<Equal<typeof Ladder.progressive, Ladder.Ladder>>()
+type Progressive =
+  | "truncate-25"
+  | "truncate-50"
+  | "remove"
+  | "truncate-75"
+  | "remove-0.6"
+  | "truncate-100"
+  | "remove-0.3"
+  | "last-resort"
+ok<Equal<typeof Ladder.progressive, Ladder.Ladder<never, never, Progressive>>>()
 ok<Equal<Stage.Error<typeof Ladder.progressive>, Ladder.BudgetInfeasible>>()
 ok<Equal<Stage.Services<typeof Ladder.progressive>, never>>()
 
 const ladder = Ladder.make(builtIn, own, Rung.make("softened", softened))
-ok<Equal<typeof ladder, Ladder.Ladder<IndexLost | IndexStale, CodeIndex | Clockwork>>>()
+ok<
+  Equal<
+    typeof ladder,
+    Ladder.Ladder<IndexLost | IndexStale, CodeIndex | Clockwork, "own" | "softened" | `truncate-${number}`>
+  >
+>()
 ok<Equal<Stage.Error<typeof ladder>, IndexLost | IndexStale | Ladder.BudgetInfeasible>>()
 ok<Equal<Stage.Services<typeof ladder>, CodeIndex | Clockwork>>()
 const empty = Ladder.make()
-ok<Equal<typeof empty, Ladder.Ladder>>()
+ok<Equal<typeof empty, Ladder.Ladder<never, never, never>>>()
 
 // A rung with an error and a service of its own joins the default ladder in three lines.
 const withIndex = Ladder.progressive.pipe(
   Ladder.insertBefore("remove", Rung.make("index", shorten))
 )
-ok<Equal<typeof withIndex, Ladder.Ladder<IndexLost | IndexStale, CodeIndex>>>()
+ok<Equal<typeof withIndex, Ladder.Ladder<IndexLost | IndexStale, CodeIndex, Progressive | "index">>>()
 const appended = Ladder.progressive.pipe(Ladder.append(own), Ladder.replace("remove", Rung.make("softened", softened)))
-ok<Equal<typeof appended, Ladder.Ladder<IndexLost | IndexStale, CodeIndex | Clockwork>>>()
+ok<
+  Equal<
+    typeof appended,
+    Ladder.Ladder<IndexLost | IndexStale, CodeIndex | Clockwork, Progressive | "own" | "softened">
+  >
+>()
+
+// Where the compiler knows no name, or only a pattern of it, the ladder may fail with the name that is not there.
+declare const anyName: string
+declare const read: Ladder.Ladder
+const dynamic = () => [
+  Ladder.insertBefore(read, "remove", own),
+  Ladder.replace(Ladder.progressive, anyName, own),
+  Ladder.insertBefore(Ladder.make(builtIn), "truncate-50", own)
+]
+ok<
+  Equal<Rung.Error<ReturnType<typeof dynamic>[number]["rungs"][number]>, IndexLost | IndexStale | Ladder.UnknownRung>
+>()
+// The name of what is made of a number is known where the number is.
+const relaxed = Ladder.make(Rung.remove({ relax: 1 }), Rung.remove({ relax: 0.6 }))
+ok<Equal<typeof relaxed, Ladder.Ladder<never, never, "remove" | "remove-0.6">>>()
 
 declare const pass: Stage.Pass
 const climb = () => Ladder.climb(ladder, pass, { target: 0 })
@@ -254,6 +288,14 @@ const refused = [
   () => ContextManager.make({ pass: Stage.pipeline(Ladder.progressive) }),
   // @ts-expect-error: a pass is no ladder
   () => ContextManager.make({ ladder: Policy.pass }),
+  // @ts-expect-error: no rung of that name
+  () => Ladder.progressive.pipe(Ladder.insertBefore("removee", own)),
+  // @ts-expect-error: no rung of that number
+  () => Ladder.progressive.pipe(Ladder.replace("truncate-51", own)),
+  // @ts-expect-error: no rung of that name, the ladder first
+  () => Ladder.replace(relaxed, "remove-0.5", own),
+  // @ts-expect-error: a ladder without rungs has none of any name
+  () => Ladder.insertBefore(empty, "remove", own),
   // @ts-expect-error: a rung of a stage needs one
   () => Rung.make("own"),
   // @ts-expect-error: a proposer proposes decisions
@@ -294,7 +336,7 @@ describe("types", () => {
     }))
 
   it("what does not compile is listed", () => {
-    assert.strictEqual(refused.length, 17)
+    assert.strictEqual(refused.length, 21)
     assert.isFunction(wider)
     assert.isFunction(narrower)
   })

@@ -3,6 +3,7 @@ import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Guard from "../Guard.ts"
 import * as Ladder from "../Ladder.ts"
+import * as RungKind from "../RungKind.ts"
 import * as Settings from "../Settings.ts"
 import type * as Summarizer from "../Summarizer.ts"
 import * as Wire from "../Wire.ts"
@@ -194,18 +195,34 @@ const names: Problems.Names = {
       : undefined
 }
 
-const alone = <E, R, P>(
+/** Checks the rungs of a ladder in code as those of one in JSON. */
+const checkLadder = Effect.fnUntraced(function*(
+  ladder: Ladder.Ladder<unknown, unknown>
+): Effect.fn.Return<void, Problems.PolicyError> {
+  for (const { message, name } of ladder.unknown) {
+    return yield* Problems.one({ path: ["ladder"], expected: message, found: name })
+  }
+  // A rung of a team's own was made as the team says; one of this library has a kind.
+  for (const [at, { spec }] of ladder.rungs.entries()) {
+    const kind = RungKind.builtIn.kinds.find(({ tag }) => tag === spec?._tag)
+    if (kind === undefined) continue
+    const keys = Object.keys(kind.schema.fields).filter((key) => key !== "_tag")
+    yield* Problems.decode<unknown, unknown>(kind.schema, spec, { tags: {}, keysAt: () => keys }).pipe(
+      Problems.under(["ladder", at])
+    )
+  }
+})
+
+const alone = Effect.fnUntraced(function*<E, R, P>(
   name: string,
   options: Options<E, R, P>
-): Effect.Effect<Resolved<E | P, R>, Problems.PolicyError> =>
-  Problems.decode(Erased, options, names).pipe(Effect.map(({ settings }) => ({
-    name,
-    settings,
-    // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
-    pass: options.pass ?? Pass.passOf(options.ladder ?? Ladder.progressive) as Pass.Pass<E | P, R>,
-    wire: options.wire ?? Wire.all,
-    summaryRetry: options.summaryRetry
-  })))
+): Effect.fn.Return<Resolved<E | P, R>, Problems.PolicyError> {
+  const { settings } = yield* Problems.decode(Erased, options, names)
+  // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
+  const pass = options.pass ?? Pass.passOf(options.ladder ?? Ladder.progressive) as Pass.Pass<E | P, R>
+  if (pass.ladder !== undefined) yield* checkLadder(pass.ladder)
+  return { name, settings, pass, wire: options.wire ?? Wire.all, summaryRetry: options.summaryRetry }
+})
 
 /**
  * Checks a policy in code, and those of its routes, and gives what a manager goes by. Fails with all that is wrong: the path

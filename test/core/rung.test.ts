@@ -364,11 +364,29 @@ describe("a ladder", () => {
     assert.deepStrictEqual(names(three.pipe(Ladder.append(own))), ["a", "b", "a", "own"])
     assert.deepStrictEqual(names(three.pipe(Ladder.insertBefore("b", own))), ["a", "own", "b", "a"])
     assert.deepStrictEqual(names(three.pipe(Ladder.insertBefore("a", own))), ["own", "a", "b", "a"])
-    assert.deepStrictEqual(names(three.pipe(Ladder.insertBefore("none", own))), ["a", "b", "a", "own"])
     assert.deepStrictEqual(names(three.pipe(Ladder.replace("a", own))), ["own", "b", "own"])
     assert.deepStrictEqual(names(Ladder.insertBefore(three, "b", own)), ["a", "own", "b", "a"])
     assert.deepStrictEqual(names(three), ["a", "b", "a"])
   })
+
+  it.effect("fails where it was to be changed at a rung that it has not", () =>
+    Effect.gen(function*() {
+      const own = Rung.propose("own", () => [])
+      // As in JavaScript, where no name is known to the compiler.
+      const read: Ladder.Ladder = Ladder.make(Rung.remove({ relax: 1 }))
+      const pass = yield* Stage.fromPrompt(session, { budget: 6_000 })
+      const wrong = [
+        read.pipe(Ladder.insertBefore("removee", own)),
+        Ladder.replace(read, "removee", own),
+        read.pipe(Ladder.replace("removee", own), Ladder.append(own), Ladder.insertBefore("remove", own))
+      ]
+      for (const ladder of wrong) {
+        const error = yield* Effect.flip(ladder(pass))
+        assert.deepInclude(error, { _tag: "UnknownRung", name: "removee", names: ["remove"] })
+        assert.strictEqual(error.message, "There is no rung \"removee\" in the ladder: write one of \"remove\".")
+        assert.strictEqual((yield* Effect.flip(Ladder.climb(ladder, pass, { target: 0 })))._tag, "UnknownRung")
+      }
+    }))
 
   it.effect("climbs a rung that is a stage, at its level, and commits what it decided", () =>
     Effect.gen(function*() {
