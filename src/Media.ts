@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
 import * as Alter from "./ladder/alter.ts"
 import type * as Stage from "./Stage.ts"
+import type * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
 import * as Payload from "./wire/payload.ts"
 
@@ -15,29 +16,56 @@ import * as Payload from "./wire/payload.ts"
 const share = 0.5
 
 /** What to come down to: half of a limit that is exceeded, and any amount of what is not. */
-const aimOf = (limit: number | null, amount: number): number =>
-  limit !== null && amount > limit ? Math.floor(limit * share) : Infinity
+const aimOf = (limit: number, amount: number): number => amount > limit ? Math.floor(limit * share) : Infinity
 
-/** The decisions that bring the view to half of the limit, oldest media first, or as near as they can. */
-const placeholders = (
-  pass: Stage.Pass,
-  { bytes, media }: Stage.Payload,
-  aim: Stage.Payload
-): ReadonlyArray<Decision.Placeholder> => {
-  const { transcript, items, length } = pass.view
-  const decisions: Array<Decision.Placeholder> = []
-  let left: Stage.Payload = { bytes, media }
-  for (const { alterations, entry, message } of items) {
-    if (left.media <= aim.media && left.bytes <= aim.bytes) break
-    if (entry === undefined || entry.pinned || entry.seq >= transcript.lastHuman) continue
-    const before = Payload.of(message)
-    if (before.media === 0) continue
-    const decision: Decision.Placeholder = { _tag: "Placeholder", seq: entry.seq, at: length }
-    const after = Payload.of(Alter.item(transcript, entry, [...alterations, decision]).message)
-    left = { media: left.media - before.media + after.media, bytes: left.bytes - before.bytes + after.bytes }
-    decisions.push(decision)
+interface Media {
+  readonly entry: Transcript.Entry
+  readonly item: View.Item
+  readonly payload: Stage.Payload
+}
+
+/**
+ * The media of a view that may become words, in the order in which they do: those of earlier turns, those of the turn in
+ * progress, and the newest of that, which the model has asked for last. What a person showed in the turn in progress stays.
+ */
+const inOrder = (
+  { items, transcript }: View.View
+): readonly [earlier: Array<Media>, current: Array<Media>, newest: Array<Media>] => {
+  const earlier: Array<Media> = []
+  const current: Array<Media> = []
+  for (const item of items) {
+    const { entry, message } = item
+    if (entry === undefined || entry.pinned || entry.seq === transcript.lastHuman) continue
+    const payload = Payload.of(message)
+    if (payload.media > 0) (entry.seq < transcript.lastHuman ? earlier : current).push({ entry, item, payload })
   }
-  return decisions
+  return [earlier, current, current.splice(-1)]
+}
+
+const isWithin = (payload: Stage.Payload, most: Stage.Payload): boolean =>
+  payload.media <= most.media && payload.bytes <= most.bytes
+
+/** The decisions that bring the view to half of a limit that is exceeded, oldest media first, or as near as they can. */
+const placeholders = (
+  view: View.View,
+  payload: Stage.Payload,
+  limits: Stage.Payload
+): { readonly decisions: ReadonlyArray<Decision.Placeholder>; readonly left: Stage.Payload } => {
+  const aim = { media: aimOf(limits.media, payload.media), bytes: aimOf(limits.bytes, payload.bytes) }
+  const decisions: Array<Decision.Placeholder> = []
+  let left = payload
+  for (const [phase, all] of inOrder(view).entries()) {
+    // The turn in progress is touched only when it must be, its newest only when nothing else is left.
+    if (phase > 0 && isWithin(left, limits)) break
+    for (const { entry, item, payload: before } of all) {
+      if (isWithin(left, aim)) break
+      const decision: Decision.Placeholder = { _tag: "Placeholder", seq: entry.seq, at: view.length }
+      const after = Payload.of(Alter.item(view.transcript, entry, [...item.alterations, decision]).message)
+      left = { media: left.media - before.media + after.media, bytes: left.bytes - before.bytes + after.bytes }
+      decisions.push(decision)
+    }
+  }
+  return { decisions, left }
 }
 
 /**
@@ -46,7 +74,8 @@ const placeholders = (
  *
  * **Details**
  *
- * The current turn, from the last human message on, stays, and so do pinned entries; what they carry above a limit is sent.
+ * Media of earlier turns go first. Where they are not enough, those go that tools returned in the turn in progress, from the
+ * last human message on, the newest last of all. What a person showed in that message stays, and so do pinned entries.
  * Bytes are those of texts, inputs, results and media as they are sent (base64), without the frame around them.
  *
  * @category stages
@@ -56,9 +85,9 @@ export const limit: Stage.Stage = (pass) => {
   const { maxImages, maxRequestBytes } = pass.settings
   if (maxImages === null && maxRequestBytes === null) return Effect.succeed(pass)
   const payload = pass.view === pass.before ? pass.payload() : Payload.sum(pass.view.items.map((item) => item.message))
-  const aim = { media: aimOf(maxImages, payload.media), bytes: aimOf(maxRequestBytes, payload.bytes) }
-  if (aim.media === Infinity && aim.bytes === Infinity) return Effect.succeed(pass)
-  const decisions = placeholders(pass, payload, aim)
+  const limits = { media: maxImages ?? Infinity, bytes: maxRequestBytes ?? Infinity }
+  if (isWithin(payload, limits)) return Effect.succeed(pass)
+  const { decisions } = placeholders(pass.view, payload, limits)
   if (decisions.length === 0) return Effect.succeed(pass)
   const view = View.make(pass.view.transcript, [...pass.view.decisions, ...decisions])
   // What was counted was counted with them.

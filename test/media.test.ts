@@ -19,6 +19,12 @@ const showing = (text: string, ...files: ReadonlyArray<Prompt.FilePart>) =>
 /** A turn of a person with an image of `bytes` bytes, and an answer. */
 const shot = (n: number, bytes = 1_000) => [showing(`shot ${n}`, file("A".repeat(bytes))), assistant(`seen ${n}`)]
 
+const image = (bytes: number) => [{ type: "image", source: { type: "base64", data: "A".repeat(bytes) } }]
+
+/** Calls of the assistant that each return a screenshot of `bytes` bytes. */
+const screenshots = (count: number, bytes = 10) =>
+  Arr.makeBy(count, (n) => [calls(`s${n}`), answers(result(`s${n}`, image(bytes)))]).flat()
+
 const placed = (pass: Stage.Pass) =>
   pass.view.items.filter((item) => item.state === "placeholder").map((item) => item.seq)
 
@@ -74,10 +80,55 @@ describe("Media.limit", () => {
       [0, 2]
     ],
     [
-      "results of the current turn stay too",
-      prompt(...shot(0), user("go"), calls("a"), answers(result("a", [{ type: "image", data: "A" }]))),
+      "results of the current turn stay while earlier ones are enough",
+      prompt(...shot(0), user("go"), ...screenshots(1)),
       { maxImages: 1 },
       [0]
+    ],
+    [
+      "results of the current turn go from the oldest on, to half of the limit",
+      prompt(user("go"), ...screenshots(6)),
+      { maxImages: 4 },
+      [2, 4, 6, 8]
+    ],
+    [
+      "and after those of earlier turns",
+      prompt(...shot(0), user("go"), ...screenshots(4)),
+      { maxImages: 3 },
+      [0, 4, 6, 8]
+    ],
+    ["the newest stays", prompt(user("go"), ...screenshots(3)), { maxImages: 1 }, [2, 4]],
+    ["and goes where none may be sent", prompt(user("go"), ...screenshots(3)), { maxImages: 0 }, [2, 4, 6]],
+    ["by bytes too", prompt(user("go"), ...screenshots(6, 1_000)), { maxRequestBytes: 5_000 }, [2, 4, 6, 8]],
+    [
+      "the newest goes where it alone is too large",
+      prompt(user("go"), ...screenshots(1, 10), ...screenshots(1, 9_000)),
+      { maxRequestBytes: 5_000 },
+      [2, 4]
+    ],
+    [
+      "results of one message count one by one",
+      prompt(user("go"), calls("a", "b", "c"), answers(...["a", "b", "c"].map((id) => result(id, image(10))))),
+      { maxImages: 2 },
+      [2, 3]
+    ],
+    [
+      "what a person shows now stays, what tools return beside it does not",
+      prompt(showing("2", file("A"), file("A")), ...screenshots(2)),
+      { maxImages: 2 },
+      [2, 4]
+    ],
+    [
+      "what a machine shows in the turn goes like a result",
+      prompt(user("go"), Marks.set(shot(0)[0]!, { source: "hook" }), ...screenshots(2)),
+      { maxImages: 2 },
+      [1, 3]
+    ],
+    [
+      "a pinned result of the current turn stays",
+      prompt(user("go"), ...screenshots(1).map((each) => Marks.set(each, { pinned: true })), ...screenshots(2)),
+      { maxImages: 2 },
+      [4]
     ],
     [
       "results of earlier turns do not",
@@ -93,9 +144,9 @@ describe("Media.limit", () => {
     ],
     [
       "nobody has spoken: all is the current turn",
-      prompt(calls("a"), answers(result("a", [{ type: "image" }]))),
-      { maxImages: 0 },
-      []
+      prompt(...screenshots(3)),
+      { maxImages: 2 },
+      [1, 3]
     ],
     ["text alone is no media", prompt(user("x".repeat(5_000)), user("y")), { maxRequestBytes: 100 }, []]
   ]
@@ -180,6 +231,23 @@ describe("media limits in a session", () => {
       assert.isFalse(bytesOf(requests[1]!.prompt).includes(huge))
       assert.isTrue(bytesOf(requests[1]!.prompt).includes("look"), "the words that came with it stay")
       assert.strictEqual(requests[1]!.prefixChanged, "boundary")
+    }).pipe(Effect.scoped))
+
+  it.effect("42 screenshots of one turn: every request is within the limit, the newest are there (R46)", () =>
+    Effect.gen(function*() {
+      const manager = yield* ContextManager.make({ settings: { notice: false, maxRequestBytes: 8_000 } })
+      yield* manager.append("look around")
+      let boundaries = 0
+      for (let n = 0; n < 42; n++) {
+        yield* manager.append(prompt(calls(`s${n}`), answers(result(`s${n}`, image(800)))))
+        const request = yield* manager.request
+        const { bytes, media } = Payload.sum(request.prompt.content)
+        assert.isAtMost(bytes, 8_000)
+        assert.isAtLeast(media, Math.min(n + 1, 3))
+        assert.isTrue(JSON.stringify(request.prompt.content.at(-1)).includes("A".repeat(800)), "the newest stays")
+        if (request.prefixChanged !== null) boundaries++
+      }
+      assert.isAtMost(boundaries, 9, "one in four requests, not one in each")
     }).pipe(Effect.scoped))
 
   it.effect("what a boundary freed calls for no second one by the ladder", () =>

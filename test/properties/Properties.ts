@@ -364,11 +364,18 @@ const againIsTheSame = eachRequest("again", (asked, trace) => {
 // 5. Decisions need provenance
 // ---------------------------------------------------------------------------------------------------------------------
 
+/**
+ * What a request decided. Limits of media hold whatever a count says and whatever words cost in the place of an image: they
+ * keep a request from being refused.
+ */
+const decidedIn = ({ after, before }: Trace.Outcome) => after.decisions.slice(before.decisions.length)
+
 const needsProvenance = eachRequest("provenance", ({ outcome }, { script }) => {
   const { meter, provenanceGate } = script.settings
   if (!(provenanceGate ?? meter === "hybrid")) return undefined
   const boundary = compactedOf(outcome)
   if (boundary === undefined || boundary.kind === "usage") return undefined
+  if (decidedIn(outcome).every(({ _tag }) => _tag === "Placeholder" || _tag === "Trim")) return undefined
   const request = successOf(outcome)
   return request?.events.some((event) => event._tag === "PassOverridden" && event.count >= event.budget) === true
     ? undefined
@@ -381,14 +388,15 @@ const needsProvenance = eachRequest("provenance", ({ outcome }, { script }) => {
 
 const neverWorse = eachRequest("never worse", ({ outcome }) => {
   const { after, before, statusBefore } = outcome
-  if (after.price > before.price) return `the price rose from ${before.price} to ${after.price}`
+  const isLimited = decidedIn(outcome).some(({ _tag }) => _tag === "Placeholder")
+  if (after.price > before.price && !isLimited) return `the price rose from ${before.price} to ${after.price}`
   const boundary = compactedOf(outcome)
   const skipped = successOf(outcome)?.events.some((event) => event._tag === "CompactionSkipped") === true
   if (boundary === undefined) {
     return after.price === before.price ? undefined : "the price fell without a boundary"
   }
-  if (skipped) return "refused and committed"
-  if (after.price >= before.price) return `a boundary frees nothing: ${before.price} to ${after.price}`
+  if (skipped && !isLimited) return "refused and committed"
+  if (after.price >= before.price && !isLimited) return `a boundary frees nothing: ${before.price} to ${after.price}`
   if (boundary.before !== before.price || boundary.after !== after.price) {
     return `published ${boundary.before} to ${boundary.after}, was ${before.price} to ${after.price}`
   }
