@@ -1,6 +1,7 @@
 import * as Marks from "effect-compaction/Marks"
 import type * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
+import * as Odd from "./Odd.ts"
 import * as Random from "./Random.ts"
 
 /**
@@ -377,7 +378,7 @@ export const make = (seed: number): Script => {
     }
   }
   operations.push({ _tag: "request" })
-  return {
+  const script: Script = {
     seed,
     settings: settings(random, sizeOf(operations)),
     estimator: random.pick(["chars", "chars", "chars", "quarter", "one"]),
@@ -386,4 +387,6 @@ export const make = (seed: number): Script => {
     owner,
     operations
   }
+  // Of numbers of its own, so that the sessions found once stay what they are.
+  return Random.make(seed * 31 + 5).chance(0.35) ? Odd.script(script) : script
 }
