@@ -9,6 +9,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Decision from "./Decision.ts"
+import * as Gate from "./Gate.ts"
 import * as Guard from "./Guard.ts"
 import * as Protection from "./ladder/protection.ts"
 import * as Marks from "./Marks.ts"
@@ -402,45 +403,68 @@ const absorbedIn = (view: View.View, ready: Stage.Ready): View.View => {
 export const shortens = (view: View.View, ready: Stage.Ready): boolean =>
   holds(view, ready.seqs) && absorbedIn(view, ready).price < view.price
 
+const absorbGuarded = Stage.skipOn("SummaryNotSmaller")(Stage.guard(absorb, Guard.shrinks))
+
 /**
- * {@link absorb} under the shrink guard: a checkpoint that costs no less than its span as it stands now is left out.
+ * {@link absorb} under the shrink guard: a checkpoint that costs no less than its span as it stands now is left out. The
+ * report of the pass says what became of the checkpoint.
  *
  * @category stages
  * @since 0.1.0
  */
-export const absorbSmaller: Stage.Stage = Stage.skipOn("SummaryNotSmaller")(Stage.guard(absorb, Guard.shrinks))
+export const absorbSmaller: Stage.Stage = (pass) =>
+  Effect.map(absorbGuarded(pass), (after) => {
+    const { ready, view } = pass
+    if (ready === null) return after
+    const checkpoint = after.view !== view ? "absorbed" : holds(view, ready.seqs) ? "useless" : "stale"
+    return { ...after, report: { ...after.report, checkpoint } }
+  })
 
 const prune = Rung.stage(Rung.pruneToolResults({ stopAtTarget: false }))
 
 /** Whether the view of a pass still occupies as much as called for it. */
-const isPressed = (pass: Stage.Pass): boolean => Stage.pressureOf(pass) >= pass.sizes.trigger
+const isPressed = (pass: Stage.Pass): boolean =>
+  pass.cause === "pressure" ? Stage.pressureOf(pass) >= pass.sizes.trigger : pass.view.price > Stage.aimOf(pass)
+
+/** How many summaries a pass may wait for: none, but in the mode `between`, and after an overflow. */
+const roundsOf = ({ cause, settings: { summary }, summarise }: Stage.Pass): number => {
+  if (summary === undefined || summarise === null) return 0
+  if (cause === "overflow") return 1
+  return cause === "pressure" && summary.mode === "between" ? summary.compactionRetries + 1 : 0
+}
 
 /**
- * Summarises inside the pass, for the mode `between`: prunes, and while that is not enough has a checkpoint written and
- * absorbs it, at most `compactionRetries + 1` times. What was done stays done when a summary fails after it.
+ * Summarises inside the pass, in the mode `between` and after an overflow: prunes, and while that is not enough has a
+ * checkpoint written and absorbs it, at most `compactionRetries + 1` times, once after an overflow. What was done stays done
+ * when a summary fails after it.
  *
  * @category stages
  * @since 0.1.0
  */
-export const between: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
-  const { settings: { summary }, summarise } = pass
-  if (summary?.mode !== "between" || summarise === null) return pass
-  let current = summary.prune ? yield* prune(pass) : pass
-  for (let round = 0; round <= summary.compactionRetries && isPressed(current); round++) {
-    const ready = yield* summarise(current.view)
+export const write: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
+  const rounds = roundsOf(pass)
+  if (rounds === 0 || pass.summarise === null) return pass
+  let current = pass.settings.summary?.prune === true ? yield* prune(pass) : pass
+  for (let round = 0; round < rounds && isPressed(current); round++) {
+    const ready = yield* pass.summarise(current.view)
     const next = yield* absorbSmaller({ ...current, ready })
     if (next.view === current.view) break
     current = next
   }
-  return { ...current, ready: pass.ready }
+  return { ...current, ready: pass.ready, report: { ...current.report, checkpoint: pass.report.checkpoint } }
 })
 
 /**
- * Whether the ladder is still needed behind the summaries: not when a pass was made for a summary alone, and in the mode
- * `between` only while the request is not below the trigger.
+ * Whether the ladder is needed behind the summaries: not when a pass was made for a summary alone; in the mode `between` only
+ * while the request is not below the trigger, after an overflow only above the aim, and by hand only where no summary was
+ * absorbed.
  *
  * @category predicates
  * @since 0.1.0
  */
-export const needsLadder = (pass: Stage.Pass): boolean =>
-  pass.settings.summary?.mode !== "between" || pass.view === pass.before || isPressed(pass)
+export const needsLadder = (pass: Stage.Pass): boolean => {
+  if (pass.cause === "manual") return pass.report.checkpoint !== "absorbed"
+  if (pass.cause === "overflow") return isPressed(pass)
+  return Gate.threshold(pass)
+    && (pass.settings.summary?.mode !== "between" || pass.view === pass.before || isPressed(pass))
+}

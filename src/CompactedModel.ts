@@ -190,6 +190,9 @@ const plain = (error: object): { readonly [key: string]: string | number } => {
   return fields
 }
 
+const isTagged = (error: unknown): error is { readonly _tag: string; readonly message: string } =>
+  isRecord(error) && typeof error._tag === "string" && typeof error.message === "string"
+
 const isInfeasible = (error: unknown): error is { readonly _tag: "BudgetInfeasible"; readonly message: string } =>
   isRecord(error) && error._tag === "BudgetInfeasible" && typeof error.message === "string"
 
@@ -319,7 +322,8 @@ const decorateNamed = (
     refusals.set(manager, (refusals.get(manager) ?? 0) + 1)
     const request = yield* manager.recover(Overflow.refusedOf(Overflow.textOf(error)), call).pipe(
       Effect.provideService(Summarizer.Tools, tools),
-      Effect.catchTag("ContextCannotFit", (cannot) => refusal(cannot, error))
+      // What fails beside `ContextCannotFit` is the policy's own pass; its types are erased here.
+      Effect.catch((cannot) => refusal(isTagged(cannot) ? cannot : { _tag: "unknown", message: String(cannot) }, error))
     )
     if (runsTools(prepared.prompt)) {
       // The tool that was approved has run. Sent once more, the request would run it again.

@@ -41,16 +41,16 @@ import type * as Decision from "./Decision.ts"
 import type * as Guard from "./Guard.ts"
 import type * as Overflow from "./Overflow.ts"
 import * as Policy from "./Policy.ts"
-import type * as Projection from "./Projection.ts"
 import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
-import { ContextCannotFit } from "./session/contextCannotFit.ts"
+import type * as Session from "./Session.ts"
+import type * as Door from "./session/door.ts"
+import type * as Errors from "./session/errors.ts"
 import * as Manager from "./session/manager.ts"
 import * as SessionLog from "./SessionLog.ts"
 import * as SessionStore from "./SessionStore.ts"
 import type * as Summarizer from "./Summarizer.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
-import { CommitFailed, CompactionBusy, CompactionCancelled, PersistenceFailed, SurfaceChanged } from "./Transaction.ts"
 import type * as View from "./View.ts"
 
 /**
@@ -58,6 +58,7 @@ import type * as View from "./View.ts"
  *
  * **Details**
  *
+ * - `id`: which request of the session it is, from 1; the same request once more has the same.
  * - `prompt`: the view, as the wire needs it. `stableLength`: how many of its messages are no ephemeral tail.
  * - `count`: the tokens it occupies, what is not in the prompt included where it is known, with their provenance.
  * - `generation`: how many boundaries there were.
@@ -69,6 +70,7 @@ import type * as View from "./View.ts"
  * @since 0.1.0
  */
 export interface Request {
+  readonly id: number
   readonly prompt: Prompt.Prompt
   readonly stableLength: number
   readonly count: TokenMeter.TokenCount
@@ -144,15 +146,21 @@ export interface ManualOptions {
 }
 
 /**
- * What compacting by hand did: how many entries left the view, the tokens of price it freed, the generation it made, and
- * the entry of the checkpoint if there is one.
+ * What compacting by hand did.
+ *
+ * **Details**
+ *
+ * - `entries`: how many entries left the view; `shadowed`: what they cost there, in tokens of price. `freed`: by how much the
+ *   view got smaller, in tokens of price, with what came into it in their place, such as a checkpoint.
+ * - `generation`: the one it made. `checkpoint`: the entry of the checkpoint, `null` for none.
  *
  * @category models
  * @since 0.1.0
  */
 export interface CompactionReport {
   readonly entries: number
-  readonly tokens: number
+  readonly shadowed: number
+  readonly freed: number
   readonly generation: number
   readonly checkpoint: number | null
   readonly commandId: string | null
@@ -160,75 +168,97 @@ export interface CompactionReport {
 
 export {
   /**
-   * See `Transaction`.
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
   CommitFailed,
   /**
-   * See `Transaction`.
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
   CompactionBusy,
   /**
-   * See `Transaction`.
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
   CompactionCancelled,
   /**
-   * See `Transaction`.
+   * See the message of the error.
+   *
+   * @category errors
+   * @since 0.1.0
+   */
+  ContextCannotFit,
+  /**
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
   PersistenceFailed,
   /**
-   * See `Transaction`.
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
-  SurfaceChanged
-}
+  SpanChanged
+} from "./session/errors.ts"
 
 export {
   /**
-   * See `ContextCannotFit`.
+   * What is taken in: a text, a message, messages, or a prompt.
+   *
+   * @category models
+   * @since 0.1.0
+   */
+  type Input,
+  /**
+   * See the message of the error.
    *
    * @category errors
    * @since 0.1.0
    */
-  ContextCannotFit
-}
+  InvalidMessages
+} from "./session/door.ts"
 
 /**
- * Why compacting by hand came to nothing.
+ * Why compacting by hand did nothing, beside the errors of the policy's own pass.
  *
  * @category errors
  * @since 0.1.0
  */
 export type ManualCompactionError =
-  | CompactionBusy
-  | CompactionCancelled
-  | SurfaceChanged
-  | CommitFailed
-  | PersistenceFailed
+  | Errors.CompactionBusy
+  | Errors.CompactionCancelled
+  | Errors.SpanChanged
+  | Errors.CommitFailed
+  | Errors.PersistenceFailed
   | Summarizer.SummaryError
   | Guard.SummaryNotSmaller
 
 /**
- * A session as plain JSON: the transcript, the decisions, and the memory of its passes, its meter and its tail. Restored
- * in another process it gives the same bytes.
+ * The error of a durable session that another process has taken over, where the errors of a manager have it.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Lost<E> = Extract<E, SessionStore.SessionLost>
+
+/**
+ * A session as plain JSON: everything of its state. Restored in another process it gives the same bytes, and is billed the
+ * same.
  *
  * @category models
  * @since 0.1.0
  */
-export type SessionState = typeof Manager.Saved.Encoded
+export type SessionState = Manager.SavedJson
 
 /**
  * A conversation and its view. Requests fail with the errors of the pass, nothing else.
@@ -237,8 +267,11 @@ export type SessionState = typeof Manager.Saved.Encoded
  * @since 0.1.0
  */
 export interface ContextManager<out E = never> {
-  /** Adds messages to the history. Fails when raw messages do not decode; then nothing is added. */
-  readonly append: (input: Prompt.RawInput) => Effect.Effect<void, Schema.SchemaError>
+  /**
+   * Adds messages to the history, one or many. What JSON has no word for is made JSON as a provider would be sent it, or
+   * refused; then nothing is added.
+   */
+  readonly append: (input: Door.Input) => Effect.Effect<void, Door.InvalidMessages | Lost<E>>
   /** The view for the next call. The same request again returns the same view and decides nothing. */
   readonly request: Effect.Effect<Request, E>
   /** The view for the next call under what is particular to it. */
@@ -247,7 +280,7 @@ export interface ContextManager<out E = never> {
    * The view of a prompt that the caller keeps and passes whole: what is new is taken in. Where it is not the one seen
    * before (edited, rewound), the rest is taken anew, and the decisions taken since are dropped.
    */
-  readonly sync: (prompt: Prompt.Prompt, call?: Call) => Effect.Effect<Request, E>
+  readonly sync: (prompt: Prompt.Prompt, call?: Call) => Effect.Effect<Request, E | Door.InvalidMessages>
   /**
    * What the provider billed for the last request. Only usage of this conversation's own requests counts: a title, a
    * judge or a summary bills elsewhere. Missing or malformed numbers leave the last reading in place, as stale. Where
@@ -258,35 +291,36 @@ export interface ContextManager<out E = never> {
       readonly inputTokens: TokenMeter.Usage
       readonly outputTokens?: { readonly total?: number | undefined }
     },
-    request?: Request
+    request?: Pick<Request, "id">
   ) => Effect.Effect<void>
   /**
-   * The last request came to nothing: it failed or was interrupted, and no usage is going to answer it. Nothing of it
-   * counts as sent: a notice is due again. Where requests overlap, `request` is the one that came to nothing.
+   * Nothing came of the last request: it failed or was interrupted, and no usage is going to answer it. Nothing of it
+   * counts as sent: a notice is due again. Where requests overlap, `request` is the one that nothing came of.
    */
-  readonly abandon: (request?: Request) => Effect.Effect<void>
+  readonly abandon: (request?: Pick<Request, "id">) => Effect.Effect<void>
   /**
-   * Compacts now, whatever the count: with a summary where the settings have them, else by pruning and the ladder. `None`
-   * when there is nothing useful to do. Turns go on meanwhile; the next request carries what was done.
+   * Compacts now, whatever the count: the policy's own pass, with a summary where the settings have them, down to the target.
+   * `None` when there is nothing useful to do. Turns go on while a summary is written; the next request carries what was done.
    */
   readonly compactNow: (
     options?: ManualOptions
-  ) => Effect.Effect<Option.Option<CompactionReport>, ManualCompactionError>
+  ) => Effect.Effect<Option.Option<CompactionReport>, E | ManualCompactionError>
   /**
    * The view under the decisions taken so far: whatever the count, nothing is decided and nothing fails. For a caller that
    * would rather send the last good view than none; `failure`, what the pass failed with, is published.
    */
-  readonly undecided: (call?: Call, failure?: unknown) => Effect.Effect<Request>
+  readonly undecided: (call?: Call, failure?: unknown) => Effect.Effect<Request, Lost<E>>
   /**
-   * A smaller view, after the provider refused the last request because it does not fit. Neither threshold nor gate nor
-   * clear floor stands before it. The maximum that the provider named caps every budget from now on.
+   * A smaller view, after the provider refused the last request because it does not fit: the policy's own pass with a lower
+   * aim. Neither threshold nor provenance nor clear floor stands before it. The maximum that the provider named caps every
+   * budget from now on. A policy without rungs has nothing to recover with.
    */
-  readonly recover: (refused: Overflow.Refused, call?: Call) => Effect.Effect<Request, ContextCannotFit>
+  readonly recover: (refused: Overflow.Refused, call?: Call) => Effect.Effect<Request, E | Errors.ContextCannotFit>
   /**
    * Drops the message that an entry is of, by its seq, and all that came after it, with what was decided since. An entry
    * that is not there drops nothing.
    */
-  readonly rewind: (entry: number) => Effect.Effect<void>
+  readonly rewind: (entry: number) => Effect.Effect<void, Lost<E>>
   /** Makes sure that all of the session is in its store, and stays there. Does nothing where there is none. */
   readonly flush: Effect.Effect<void, SessionStore.WriteError>
   /** Lets summaries be made again after too many failures in a row. */
@@ -301,15 +335,14 @@ export interface ContextManager<out E = never> {
   readonly receipts: Effect.Effect<ReadonlyArray<Receipt.Receipt>>
   readonly export: Effect.Effect<SessionState>
   /** Continues a saved session in place of this one. Fails when the state does not decode; then nothing changes. */
-  readonly restore: (state: SessionState) => Effect.Effect<void, Schema.SchemaError>
-  /** Forgets the conversation, its decisions and the memory of its passes. */
-  readonly reset: Effect.Effect<void>
+  readonly restore: (state: SessionState) => Effect.Effect<void, Schema.SchemaError | Lost<E>>
+  /** Forgets all of the session: the conversation, its decisions, what was billed and what is remembered. */
+  readonly reset: Effect.Effect<void, Lost<E>>
   readonly status: Effect.Effect<Status>
   /**
-   * What was billed, how full the window is, and with what: the projections of the log, or of what would be in it. They go
-   * on where a session is opened again.
+   * What was billed, how full the window is, and with what. They go on where a session is opened again or restored.
    */
-  readonly figures: Effect.Effect<Projection.Figures>
+  readonly figures: Effect.Effect<Session.Figures>
   /** The status now, and again after each request and whenever a summary begins or ends. */
   readonly statusChanges: Stream.Stream<Status>
   /** What happens from now on. A subscriber that falls 1,024 events behind misses the oldest. */
@@ -327,7 +360,9 @@ export interface ContextManager<out E = never> {
 export const make = <E = never, R = never, P = Policy.PassError>(
   options: Policy.Options<E, R, P> = {}
 ): Effect.Effect<ContextManager<E | P>, Policy.PolicyError, R | Scope.Scope> =>
-  Effect.flatMap(Policy.prepare(options), (policy) => Manager.make(policy))
+  // A session without a log is never lost to another process.
+  Effect.flatMap(Policy.prepare(options), (policy) =>
+    Manager.make(policy) as Effect.Effect<ContextManager<E | P>, never, R | Scope.Scope>)
 
 /**
  * Makes the manager of a conversation whose session is kept in a `SessionStore`: it goes on where the log ends. What
@@ -344,10 +379,14 @@ export const make = <E = never, R = never, P = Policy.PassError>(
 export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy.PassError>(
   id: string,
   options: Policy.Options<E, R, P> = {}
-): Effect.fn.Return<ContextManager<E | P>, OpenError, R | SessionStore.SessionStore | Scope.Scope> {
+): Effect.fn.Return<
+  ContextManager<E | P | SessionStore.SessionLost>,
+  OpenError,
+  R | SessionStore.SessionStore | Scope.Scope
+> {
   const policy = yield* Policy.prepare(options)
-  const store = yield* Effect.flatMap(SessionStore.SessionStore, ({ open }) => open(id))
-  return yield* Manager.make(policy, { store, state: yield* SessionLog.read(store) })
+  const log = yield* Effect.flatMap(SessionStore.SessionStore, ({ open }) => open(id))
+  return yield* Manager.make(policy, { log, read: yield* SessionLog.read(log) })
 })
 
 /**
@@ -360,6 +399,7 @@ export type OpenError =
   | Policy.PolicyError
   | SessionLog.SessionUnreadable
   | SessionStore.OpenError
+  | SessionStore.SessionLost
 
 /**
  * The manager of the conversation that a call belongs to, whatever service it was declared as; this is where a decorated

@@ -6,8 +6,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
-import type * as Stage from "./Stage.ts"
+import * as Stage from "./Stage.ts"
 import * as TokenMeter from "./TokenMeter.ts"
+import * as Reasoning from "./wire/reasoning.ts"
 
 /**
  * Fails a pass whose count is not anchored on what a provider billed. `refusals` counts those of the session.
@@ -41,10 +42,39 @@ export class TargetBelowOverhead extends Schema.TaggedError<TargetBelowOverhead>
   }
 }
 
+/**
+ * From which number of entries of the transcript on `maxMessages` may trigger again, after an aim that could not be reached.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const messagesArmedAt = Stage.memory("Gate/messagesArmedAt", Schema.Natural, 0)
+
+/**
+ * What the provenance gate counted: passes that it refused, and passes that it let through all the same, at the whole budget,
+ * because no usage had ever come, because the usage was below its own price, or because it was of other surroundings.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const provenanceCounts = Stage.memory(
+  "Gate/provenance",
+  Schema.Struct({
+    refusals: Schema.Natural,
+    noUsage: Schema.Natural,
+    rejected: Schema.Natural,
+    lapsed: Schema.Natural
+  }),
+  { refusals: 0, noUsage: 0, rejected: 0, lapsed: 0 }
+)
+
+/** Whether a target below the fixed overhead was published. */
+const overheadNamed = Stage.memory("Gate/overheadNamed", Schema.Boolean, false)
+
 /** Whether the view has more entries than `maxMessages`, and may be asked about it again. */
 const hasTooManyMessages = (pass: Stage.Pass): boolean =>
   pass.settings.maxMessages !== undefined && pass.entries > pass.settings.maxMessages
-  && pass.view.length >= pass.memory.messagesArmedAt
+  && pass.view.length >= Stage.recall(pass, messagesArmedAt)
 
 /**
  * Holds when the count has reached the trigger of the budget (`compactThreshold × limit`) and there is a budget at all,
@@ -65,15 +95,29 @@ export const threshold = (pass: Stage.Pass): boolean =>
 export const summary = (pass: Stage.Pass): boolean => pass.ready !== null && pass.settings.summary?.eager === true
 
 /**
- * Which memory counts the passes that the provenance gate let through, by their cause.
+ * Closes a pass that nothing calls for: neither {@link threshold} nor {@link summary} holds, and nobody asked for it.
  *
- * @internal
+ * @category stages
+ * @since 0.1.0
  */
-export const overridesOf = {
-  noUsage: "estimateOverrides",
-  rejected: "rejectedOverrides",
-  lapsed: "lapsedOverrides"
-} as const
+export const pressure: Stage.Stage = (pass) =>
+  Effect.succeed(
+    pass.cause !== "pressure" || threshold(pass) || summary(pass) ? pass : Stage.close(pass, "below the trigger")
+  )
+
+/**
+ * Closes a pass inside an unfinished tool turn that carries signed reasoning: a call of the newest assistant entry waits for
+ * its result. There nothing is decided unless `signedReasoning` is `"keep"`, or the request was refused for its length.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const signedReasoning: Stage.Stage = (pass) =>
+  Effect.succeed(
+    pass.cause === "pressure" && pass.settings.signedReasoning === "strip" && Reasoning.isOpenTurn(pass.view.transcript)
+      ? Stage.close(pass, "a tool turn with signed reasoning is open")
+      : pass
+  )
 
 /**
  * Lets a pass through only if its count is of kind `usage`: a boundary costs a cold prompt cache and decides for the rest
@@ -84,24 +128,28 @@ export const overridesOf = {
  * Below the whole budget every other pass fails with `ProvenanceRefused`, counted. At the whole budget refusing would only
  * lead to an overflow: there a pass goes through, logged, published and counted by its cause: no usage has ever come, the
  * usage is below the price of what it billed, or it is of another system prompt, toolkit or route, or from before the last
- * boundary.
+ * boundary. A pass that somebody asked for goes through in any case.
  *
  * @category stages
  * @since 0.1.0
  */
 export const provenance: Stage.Stage<ProvenanceRefused> = Effect.fnUntraced(function*(pass: Stage.Pass) {
-  const { budget, count, memory } = pass
-  if (count.kind === "usage") return pass
+  const { budget, cause, count } = pass
+  if (cause !== "pressure" || count.kind === "usage") return pass
+  const memory = Stage.recall(pass, provenanceCounts)
   const numbers = { count: count.tokens, budget: budget.limit }
   if (count.tokens >= budget.limit) {
-    const cause = count.anchorRejected ? "rejected" : count.readings === 0 ? "noUsage" : "lapsed"
-    const counter = overridesOf[cause]
-    const overrides = memory[counter] + 1
-    yield* Effect.logWarning("compacting on an estimate: the count has reached the whole budget", { ...numbers, cause })
-    yield* CompactionEvent.publish({ _tag: "PassOverridden", ...numbers, cause, overrides })
-    return { ...pass, memory: { ...memory, [counter]: overrides } }
+    const reason = count.anchorRejected ? "rejected" : count.readings === 0 ? "noUsage" : "lapsed"
+    const overrides = memory[reason] + 1
+    yield* Effect.logWarning("compacting on an estimate: the count has reached the whole budget", {
+      ...numbers,
+      cause: reason
+    })
+    yield* CompactionEvent.publish({ _tag: "PassOverridden", ...numbers, cause: reason, overrides })
+    return Stage.remember(pass, provenanceCounts, { ...memory, [reason]: overrides })
   }
   const refusal = { ...numbers, kind: count.kind, refusals: memory.refusals + 1 }
+  Stage.remember(pass, provenanceCounts, { ...memory, refusals: refusal.refusals })
   yield* CompactionEvent.publish({ _tag: "PassRefused", ...refusal })
   return yield* new ProvenanceRefused(refusal)
 })
@@ -114,17 +162,17 @@ export const provenance: Stage.Stage<ProvenanceRefused> = Effect.fnUntraced(func
  * @since 0.1.0
  */
 export const overhead: Stage.Stage<TargetBelowOverhead> = Effect.fnUntraced(function*(pass: Stage.Pass) {
-  const { budget, fixed, memory, settings } = pass
+  const { budget, cause, fixed, settings } = pass
   // What is not in the view is off the limit already: a pass that aims at the target leaves the system entries alone.
   const isReachable = budget.limit > 0 && fixed - budget.overhead <= budget.target
-  if (isReachable || budget.total <= 0) return pass
+  if (cause !== "pressure" || isReachable || budget.total <= 0) return pass
   const numbers = {
     fixed,
     target: Math.min(budget.target, budget.limit) + budget.overhead,
     budget: budget.limit + budget.overhead
   }
   if (settings.strict) return yield* new TargetBelowOverhead(numbers)
-  if (memory.overheadNamed) return pass
+  if (Stage.recall(pass, overheadNamed)) return pass
   yield* CompactionEvent.publish({ _tag: "OverheadAboveTarget", ...numbers })
-  return { ...pass, memory: { ...memory, overheadNamed: true } }
+  return Stage.remember(pass, overheadNamed, true)
 })

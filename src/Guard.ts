@@ -47,6 +47,24 @@ export class ClearFloorUnsatisfied extends Schema.TaggedError<ClearFloorUnsatisf
 }
 
 /**
+ * What the clear floor remembers: refusals in a row (`streak`), passes committed against it (`overrides`), and of the last
+ * refusal of a streak the limit, and the size of the view from which on a pass to the same aim must free enough, both in the
+ * provider's tokens.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const clearFloor = Stage.memory(
+  "Guard/clearAtLeast",
+  Schema.Struct({
+    streak: Schema.Natural,
+    skipped: Schema.NullOr(Schema.Struct({ limit: Schema.Int, until: Schema.Natural })),
+    overrides: Schema.Natural
+  }),
+  { streak: 0, skipped: null, overrides: 0 }
+)
+
+/**
  * What a pass must free, in tokens, under a budget of `limit` tokens: a `clearAtLeast` below 1 is a ratio of it, any
  * other a number of tokens; rounded down. 0 asks for nothing.
  *
@@ -86,7 +104,7 @@ const unsatisfied = (
  * rewind, a reset and a restore clear; without one there is nothing to repeat.
  */
 const saysNothingNew = (pass: Stage.Pass): boolean => {
-  const { skipped, streak } = pass.memory
+  const { skipped, streak } = Stage.recall(pass, clearFloor)
   return streak > 0 && skipped !== null && skipped.limit === pass.budget.limit
     && pass.view.price * pass.scale < skipped.until && Stage.pressureOf(pass) <= pass.sizes.limit
 }
@@ -112,21 +130,22 @@ const saysNothingNew = (pass: Stage.Pass): boolean => {
  * @since 0.1.0
  */
 export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntraced(function*(before, after) {
-  const { budget, settings } = before
+  const { budget, cause, settings } = before
   const required = requiredOf(settings, budget.limit)
-  if (required === 0 || after.report.infeasible !== null) return after
+  if (required === 0 || cause !== "pressure" || after.report.infeasible !== null) return after
+  const memory = Stage.recall(before, clearFloor)
   const baseline = before.view.price
   // In the provider's tokens, as what is required; the scale is 1 unless the amount is sized in them.
   const freed = Math.floor((baseline - after.view.price) * before.scale)
-  if (freed >= required) return { ...after, memory: { ...after.memory, streak: 0, skipped: null } }
+  if (freed >= required) return Stage.remember(after, clearFloor, { ...memory, streak: 0, skipped: null })
   if (
     settings.clearFloorWhenOverBudget === "override" && baseline > before.sizes.limit &&
     after.view.price <= before.sizes.limit
   ) {
-    return { ...after, memory: { ...after.memory, streak: 0, skipped: null, overrides: after.memory.overrides + 1 } }
+    return Stage.remember(after, clearFloor, { streak: 0, skipped: null, overrides: memory.overrides + 1 })
   }
   if (settings.countSkips === "whenGrown" && saysNothingNew(before)) return before
-  const streak = before.memory.streak + 1
+  const streak = memory.streak + 1
   const event: typeof CompactionEvent.CompactionSkipped.Type = {
     _tag: "CompactionSkipped",
     freed,
@@ -139,11 +158,14 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
     protectedToolResults: settings.protectedToolResults
   }
   yield* CompactionEvent.publish(event)
-  if (streak >= Math.max(1, settings.maxConsecutiveSkips)) return yield* unsatisfied(event, before)
+  if (streak >= Math.max(1, settings.maxConsecutiveSkips)) {
+    Stage.remember(before, clearFloor, { ...memory, streak })
+    return yield* unsatisfied(event, before)
+  }
   // A pass that comes down to the same aim from here on must free what is required.
   const aim = Math.max(after.report.target ?? 0, after.view.price)
   const until = Math.ceil(aim * before.scale) + required
-  return { ...before, memory: { ...before.memory, streak, skipped: { limit: budget.limit, until } } }
+  return Stage.remember(before, clearFloor, { ...memory, streak, skipped: { limit: budget.limit, until } })
 })
 
 /**

@@ -24,6 +24,7 @@ import { dual } from "effect/Function"
 import { type Pipeable, pipeArguments } from "effect/Pipeable"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
+import * as Gate from "./Gate.ts"
 import * as Climb from "./ladder/climb.ts"
 import * as Draft from "./ladder/draft.ts"
 import * as Instructions from "./ladder/instructions.ts"
@@ -98,9 +99,10 @@ export const climb = <E, R>(
 ): Effect.Effect<Stage.Pass, E, R> =>
   Effect.map(
     known(self, Climb.stage(self.rungs)(pass, { price: options.target, entries: Infinity })),
-    ({ level, view }) => ({
+    ({ level, memory, view }) => ({
       ...pass,
       view,
+      memory,
       report: { ...pass.report, level, target: options.target }
     })
   )
@@ -134,6 +136,17 @@ export const holdersOf = (view: View.View): ReadonlyArray<CompactionEvent.Holder
     .slice(0, holderCount)
     .map((item) => ({ seq: item.seq, tokens: item.price }))
 
+/**
+ * The seqs of the holders of the last request that was infeasible; `null` when the last request was feasible.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const infeasible = Stage.memory("Ladder/infeasible", Schema.NullOr(Schema.Array(Schema.Natural)), null)
+
+/** The generation in which a pass that was called for could decide nothing. */
+const powerlessIn = Stage.memory("Ladder/powerless", Schema.NullOr(Schema.Natural), null)
+
 /** The pass with the first `count` edits of a draft; the same pass when they do not lower the price. */
 const commit = (pass: Stage.Pass, draft: Draft.Writable, count: number, report: Partial<Stage.Report>): Stage.Pass => {
   const view = Draft.toView(draft, count)
@@ -154,14 +167,14 @@ const fit = Effect.fnUntraced(function*(pass: Stage.Pass, draft: Draft.Writable,
   const smallest = Draft.toView(draft, count)
   const holders = holdersOf(smallest)
   const seqs = holders.map((holder) => holder.seq)
-  const known = pass.memory.holders
+  const known = Stage.recall(pass, infeasible)
   if (known === null || known.length !== seqs.length || known.some((seq, at) => seq !== seqs[at])) {
     yield* CompactionEvent.publish({ _tag: "Infeasible", over, budget: limit, holders })
   }
+  const named = Stage.remember(pass, infeasible, seqs)
   if (pass.settings.whenInfeasible === "fail") {
     return yield* new BudgetInfeasible({ over, budget: limit, holders })
   }
-  const named: Stage.Pass = { ...pass, memory: { ...pass.memory, holders: seqs } }
   const worth = pass.view.price - draft.price >= tenth * limit
   return commit(named, draft, worth ? count : 0, { floor, infeasible: { over, holders } })
 })
@@ -179,13 +192,13 @@ const rearm = 0.25
 const nameMessages = Effect.fnUntraced(function*(pass: Stage.Pass, entries: number, aim: number) {
   const armedAt = pass.view.length + Math.ceil((pass.settings.maxMessages ?? 0) * rearm)
   yield* CompactionEvent.publish({ _tag: "MessagesAboveAim", entries, aim, armedAt })
-  return { ...pass, memory: { ...pass.memory, messagesArmedAt: armedAt } }
+  return Stage.remember(pass, Gate.messagesArmedAt, armedAt)
 })
 
 /** Publishes, once for each generation, that a count above the price called for a pass that could decide nothing. */
 const powerless = Effect.fnUntraced(function*(pass: Stage.Pass) {
-  const { count, memory, sizes, view } = pass
-  if (count.tokens <= view.price || memory.powerless === memory.generation) return pass
+  const { count, generation, sizes, view } = pass
+  if (count.tokens <= view.price || Stage.recall(pass, powerlessIn) === generation) return pass
   yield* CompactionEvent.publish({
     _tag: "CompactionPowerless",
     count: count.tokens,
@@ -193,9 +206,9 @@ const powerless = Effect.fnUntraced(function*(pass: Stage.Pass) {
     price: view.price,
     target: sizes.target,
     ratio: count.ratio,
-    generation: memory.generation
+    generation
   })
-  return { ...pass, memory: { ...memory, powerless: memory.generation } }
+  return Stage.remember(pass, powerlessIn, generation)
 })
 
 /** Publishes which messages a pass took the rules of people from, where rules are to stay. */
@@ -206,15 +219,35 @@ const nameDropped = (before: Stage.Pass, after: Stage.Pass): Effect.Effect<void>
   return seqs.length === 0 ? Effect.void : CompactionEvent.publish({ _tag: "InstructionsDropped", seqs })
 }
 
-const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | BudgetInfeasible, R> => {
+/**
+ * A pass that somebody asked for, or that an overflow left no choice about, comes down to its aim without asking whether a
+ * boundary is worth it. After an overflow what the rungs leave above the aim is made to fit, where there are rungs at all.
+ */
+const climbAsked = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>) => {
   const climbTo = Climb.stage(rungs)
   return Effect.fnUntraced(function*(given: Stage.Pass) {
+    const aim = { price: Stage.aimOf(given), entries: Infinity }
+    const { draft, memory } = yield* climbTo(given, aim)
+    const pass = { ...given, memory }
+    if (given.cause === "overflow" && rungs.length > 0 && draft.price > aim.price && Rung.fit.run._tag === "propose") {
+      Climb.propose(draft, Rung.fit.run, rungs.length, aim)
+    }
+    return commit(pass, draft, draft.edits.length, { target: aim.price })
+  })
+}
+
+const run = <E, R>(rungs: ReadonlyArray<Rung.Rung<E, R>>): Stage.Stage<E | BudgetInfeasible, R> => {
+  const climbTo = Climb.stage(rungs)
+  const asked = climbAsked(rungs)
+  return Effect.fnUntraced(function*(given: Stage.Pass) {
+    if (given.cause !== "pressure") return yield* asked(given)
     let pass = given
     const { limit, target } = pass.sizes
     const entries = entriesAim(pass)
     // Called for by the number of entries alone: what the request occupies is no reason to shorten anything.
     const isCrowded = entries < Infinity && pass.count.tokens < pass.budget.trigger
-    const { draft } = yield* climbTo(pass, { price: isCrowded ? Infinity : target, entries })
+    const { draft, memory } = yield* climbTo(pass, { price: isCrowded ? Infinity : target, entries })
+    pass = { ...pass, memory }
     if (draft.entries > entries) pass = yield* nameMessages(pass, draft.entries, entries)
     if (isCrowded) return commit(pass, draft, draft.edits.length, {})
     const isFirst = pass.view === pass.before

@@ -10,6 +10,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Budget from "./Budget.ts"
 import type * as CompactionEvent from "./CompactionEvent.ts"
@@ -21,67 +22,112 @@ import * as View from "./View.ts"
 import * as PayloadInternal from "./wire/payload.ts"
 
 /**
- * What outlives a pass.
+ * What stages remember from pass to pass: the slots that were written, as JSON, by key. It is part of the session: saved,
+ * restored and taken back with it.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const Memory = Schema.Record(Schema.String, Schema.Json)
+
+/**
+ * @category memory
+ * @since 0.1.0
+ */
+export type Memory = typeof Memory.Type
+
+/**
+ * The memory of a session in which no stage has written.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const noMemory: Memory = {}
+
+/**
+ * A place in the memory that belongs to one stage; see {@link memory}.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export interface Slot<A> {
+  readonly key: string
+  readonly initial: A
+  readonly encode: (value: A) => Schema.Json
+  readonly decode: (value: Schema.Json) => Option.Option<A>
+  /** What was read last. A value of the memory never changes, so what was read of it stays true. */
+  readonly read: WeakMap<object, A>
+}
+
+/**
+ * Gives a stage a slot of its own in the memory of a session.
  *
  * **Details**
  *
- * - `level`: the highest rung that a committed pass reached. `generation`: how many passes were committed.
- * - `streak`: refusals of the clear floor in a row. `overrides`: passes committed against it. `skipped`: under which limit
- *   the last of the streak was, and from which size of the view on a pass to the same aim must free enough; both in the
- *   provider's tokens.
- * - `holders`: the seqs of the last infeasible request, in order; `null` when the last request was feasible.
- * - `refusals`: passes that the provenance gate refused. `estimateOverrides`, `rejectedOverrides`, `lapsedOverrides`:
- *   passes it let through all the same, at the whole budget, because no usage had ever come, because the usage was below
- *   its own price, or because it was of other surroundings.
- * - `powerless`: the generation in which a pass that was called for could decide nothing. `overheadNamed`: whether a
- *   target below the fixed overhead was published. `messagesArmedAt`: the number of entries of the transcript from which
- *   on `maxMessages` may trigger again, after an aim that could not be reached.
+ * The value is saved with the session, restored with it, taken back with the pass that wrote it, and there after a pass
+ * that failed. Read it with {@link recall}, write it with {@link remember}. A saved value that does not decode any more, of
+ * an earlier version of the stage, counts as not written. `key` names the slot in the session: prefix it with the name of
+ * your package.
  *
- * @category models
+ * **Example** (At most three boundaries an hour)
+ *
+ * ```ts
+ * import * as Clock from "effect/Clock"
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Stage from "effect-compaction/Stage"
+ *
+ * const hours = Stage.memory("my-app/boundaries", Schema.Array(Schema.Finite), [])
+ *
+ * const seldom: Stage.Stage = Effect.fnUntraced(function*(pass) {
+ *   const now = yield* Clock.currentTimeMillis
+ *   const recent = Stage.recall(pass, hours).filter((at) => now - at < 3_600_000)
+ *   if (recent.length >= 3) return Stage.close(pass, "three boundaries in an hour")
+ *   return Stage.remember(pass, hours, [...recent, now])
+ * })
+ *
+ * console.log(hours.key, typeof seldom) // => "my-app/boundaries function"
+ * ```
+ *
+ * @category memory
  * @since 0.1.0
  */
-export const PassMemory = Schema.Struct({
-  level: Schema.Natural,
-  generation: Schema.Natural,
-  streak: Schema.Natural,
-  skipped: Schema.NullOr(Schema.Struct({ limit: Schema.Int, until: Schema.Natural })),
-  overrides: Schema.Natural,
-  holders: Schema.NullOr(Schema.Array(Schema.Natural)),
-  refusals: Schema.Natural,
-  estimateOverrides: Schema.Natural,
-  rejectedOverrides: Schema.Natural,
-  lapsedOverrides: Schema.Natural,
-  powerless: Schema.NullOr(Schema.Natural),
-  overheadNamed: Schema.Boolean,
-  messagesArmedAt: Schema.Natural
+export const memory = <A>(key: string, schema: Schema.Codec<A, Schema.Json>, initial: A): Slot<A> => ({
+  key,
+  initial,
+  encode: Schema.encodeSync(schema),
+  decode: Schema.decodeUnknownOption(schema),
+  read: new WeakMap()
 })
 
 /**
- * @category models
+ * What a slot holds.
+ *
+ * @category memory
  * @since 0.1.0
  */
-export type PassMemory = typeof PassMemory.Type
+export const recall = <A>(self: { readonly memory: Memory }, slot: Slot<A>): A => {
+  const value = self.memory[slot.key]
+  if (value === undefined) return slot.initial
+  if (typeof value !== "object" || value === null) return Option.getOrElse(slot.decode(value), () => slot.initial)
+  const known = slot.read.get(value)
+  if (known !== undefined) return known
+  const read = Option.getOrElse(slot.decode(value), () => slot.initial)
+  slot.read.set(value, read)
+  return read
+}
 
 /**
- * The memory of a session in which no pass has run.
+ * The pass with another value in a slot.
  *
- * @category constants
+ * @category memory
  * @since 0.1.0
  */
-export const noMemory: PassMemory = {
-  level: 0,
-  generation: 0,
-  streak: 0,
-  skipped: null,
-  overrides: 0,
-  holders: null,
-  refusals: 0,
-  estimateOverrides: 0,
-  rejectedOverrides: 0,
-  lapsedOverrides: 0,
-  powerless: null,
-  overheadNamed: false,
-  messagesArmedAt: 0
+export const remember = <A>(self: Pass, slot: Slot<A>, value: A): Pass => {
+  const memory = { ...self.memory, [slot.key]: slot.encode(value) }
+  // A stage that fails hands back no pass: what was written before it did is found here.
+  self.written.memory = memory
+  return { ...self, memory }
 }
 
 /**
@@ -103,6 +149,8 @@ export interface Infeasibility {
  * - `level`: the rung of the last decision of this pass, 0 when there is none.
  * - `floor`: the price after the whole ladder, in tokens, when it had to be climbed to its end.
  * - `target`: the price the pass aimed at; `null` when it did not run, or ran to its end.
+ * - `checkpoint`: what became of the checkpoint that was ready: `absorbed`; `stale`, when a part of its span had left the
+ *   view; `useless`, when it would have made the view no smaller; `null` when none was ready, or it was not tried.
  *
  * @category models
  * @since 0.1.0
@@ -112,17 +160,37 @@ export interface Report {
   readonly floor: number | null
   readonly target: number | null
   readonly infeasible: Infeasibility | null
+  readonly checkpoint: "absorbed" | "stale" | "useless" | null
 }
+
+/**
+ * Why a pass is made.
+ *
+ * **Details**
+ *
+ * - `pressure`: a request is built, and the pass decides whether anything is to be done. Gates and the clear floor judge.
+ * - `manual`: a person asked for it. `overflow`: the provider refused the last request because it does not fit. Threshold,
+ *   provenance and clear floor let both through: what they would ask for is known already.
+ *
+ * A stage of a team's own that forbids something forbids it whatever the cause.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Cause = "pressure" | "manual" | "overflow"
 
 /**
  * One pass over one view.
  *
  * **Details**
  *
+ * - `cause`: why the pass is made. `aim`: the price to come down to, in tokens, in place of the target; `null` for the target.
+ * - `closed`: why a gate ended the pass, `null` while none did; see {@link close}.
  * - `before`: the view that the pass began with. `entries`: how many conversation entries it has. `fixed`: the price of
  *   its system entries and of what is not in the view, in tokens.
  * - `budget`: in the provider's tokens, as `count` is. `sizes`: the same in prices, for the arithmetic of the ladder;
  *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
+ * - `generation`: how many boundaries the session has had. `memory`: what stages remember; see {@link memory}.
  * - `payload`: what the view `before` carries; measured when it is asked for.
  * - `locate`: where the full text of a result that is shortened will lie.
  * - `ready`: a checkpoint that was made beside the session and waits for a boundary. `summarise`: writes one of a view
@@ -132,6 +200,9 @@ export interface Report {
  * @since 0.1.0
  */
 export interface Pass {
+  readonly cause: Cause
+  readonly aim: number | null
+  readonly closed: string | null
   readonly view: View.View
   readonly before: View.View
   readonly entries: number
@@ -141,7 +212,10 @@ export interface Pass {
   readonly scale: number
   readonly count: TokenMeter.Reading
   readonly settings: Settings.Settings
-  readonly memory: PassMemory
+  readonly generation: number
+  readonly memory: Memory
+  /** The memory that was written last in this pass, whether or not the stage that wrote it succeeded. */
+  readonly written: { memory: Memory }
   readonly report: Report
   readonly payload: () => Payload
   readonly locate: SpillStore.Locate
@@ -170,7 +244,7 @@ export interface Ready {
 }
 
 /** @internal */
-export const noReport: Report = { level: 0, floor: null, target: null, infeasible: null }
+export const noReport: Report = { level: 0, floor: null, target: null, infeasible: null, checkpoint: null }
 
 /**
  * Makes the pass over a prompt, with nothing decided yet, so that stages run without a manager.
@@ -193,6 +267,9 @@ export const fromPrompt = Effect.fnUntraced(function*(
   const view = View.fromPrompt(prompt, estimator.price)
   const budget = Budget.resolve(settings, options?.budget)
   return {
+    cause: "pressure",
+    aim: null,
+    closed: null,
     view,
     before: view,
     entries: View.conversation(view),
@@ -202,7 +279,9 @@ export const fromPrompt = Effect.fnUntraced(function*(
     scale: 1,
     count: TokenMeter.estimate(view.price),
     settings,
+    generation: 0,
     memory: noMemory,
+    written: { memory: noMemory },
     report: noReport,
     payload: () => PayloadInternal.sum(view.items.map((item) => item.message)),
     locate: SpillStore.locateIn(store),
@@ -220,6 +299,23 @@ export const fromPrompt = Effect.fnUntraced(function*(
  */
 export const pressureOf = (pass: Pass): number =>
   Math.max(pass.view.price, pass.count.tokens / pass.scale - (pass.before.price - pass.view.price))
+
+/**
+ * What a pass is to come down to, as a price in tokens.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const aimOf = (pass: Pass): number => pass.aim ?? pass.sizes.target
+
+/**
+ * Ends a pass: no later stage of a {@link pipeline} runs. What was done before stays done. `reason` says why, for whoever
+ * asks what a pass did.
+ *
+ * @category filtering
+ * @since 0.1.0
+ */
+export const close = (self: Pass, reason: string): Pass => ({ ...self, closed: reason })
 
 /**
  * @category models
@@ -259,7 +355,7 @@ export type Error<S> = S extends Stage<infer E, infer _R> ? E : never
 export type Services<S> = S extends Stage<infer _E, infer R> ? R : never
 
 /**
- * Runs stages one after the other.
+ * Runs stages one after the other, until one of them closes the pass.
  *
  * @category combining
  * @since 0.1.0
@@ -271,7 +367,12 @@ export const pipeline = <const Stages extends ReadonlyArray<Any>>(
   type R = Services<Stages[number]>
   // Each stage is one of the tuple, so its errors and requirements are among those of all; the union is not seen through.
   const all = stages as ReadonlyArray<unknown> as ReadonlyArray<Stage<E, R>>
-  return (pass) => Effect.reduce(all, () => pass, (current, stage) => stage(current))
+  return (pass) =>
+    Effect.reduce(
+      all,
+      () => pass,
+      (current, stage) => current.closed === null ? stage(current) : Effect.succeed(current)
+    )
 }
 
 /**
@@ -301,7 +402,14 @@ export const guard: {
 } = dual(
   2,
   <E, R, E2, R2>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2> => (pass) =>
-    Effect.filterOrElse(self(pass), (after) => after.view === pass.view, (after) => check(pass, after))
+    Effect.flatMap(self(pass), (after) => {
+      if (after.view === pass.view) return Effect.succeed(after)
+      return Effect.map(check(pass, after), (judged) => {
+        // Of a pass that is taken back, what its stages wrote is taken back too; what the check wrote stays.
+        pass.written.memory = judged.memory
+        return judged
+      })
+    })
 )
 
 /**
@@ -312,20 +420,37 @@ export const guard: {
  */
 export const skipOn =
   <const Tags extends readonly [string, ...ReadonlyArray<string>]>(...tags: Tags) =>
-  <E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> => {
-    const isSkipped = (error: E): error is Extract<E, { readonly _tag: Tags[number] }> =>
-      typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
-      && tags.includes(error._tag)
-    return (pass) =>
-      Effect.catch(
-        self(pass),
-        (error): Effect.Effect<Pass, Exclude<E, { readonly _tag: Tags[number] }>> =>
-          isSkipped(error)
-            ? Effect.succeed(pass)
-            // What is not one of the tags is in the rest of the union; TypeScript does not narrow generics by exclusion.
-            : Effect.fail(error as Exclude<E, { readonly _tag: Tags[number] }>)
-      )
-  }
+  <E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> => failing(self, tags, remembered)
+
+/** The pass with what was remembered in it, whatever became of the stage that did. */
+const remembered = (pass: Pass): Pass =>
+  pass.written.memory === pass.memory ? pass : { ...pass, memory: pass.written.memory }
+
+/** What a stage makes of a pass when it fails with one of the tags; any other failure stays one. */
+const failing = <E, R, Tags extends ReadonlyArray<string>>(
+  self: Stage<E, R>,
+  tags: Tags,
+  instead: (pass: Pass, tag: string) => Pass
+): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> =>
+(pass) =>
+  Effect.catch(self(pass), (error): Effect.Effect<Pass, Exclude<E, { readonly _tag: Tags[number] }>> => {
+    const tag = typeof error === "object" && error !== null && "_tag" in error ? error._tag : undefined
+    if (typeof tag === "string" && tags.includes(tag)) return Effect.succeed(instead(pass, tag))
+    // What is not one of the tags is in the rest of the union; TypeScript does not narrow generics by exclusion.
+    return Effect.fail(error as Exclude<E, { readonly _tag: Tags[number] }>)
+  })
+
+/**
+ * Ends the pass when the stage fails with one of the tags, and takes these errors out of the type: a gate that refuses closes
+ * the pass, and does not fail it.
+ *
+ * @category error handling
+ * @since 0.1.0
+ */
+export const closeOn =
+  <const Tags extends readonly [string, ...ReadonlyArray<string>]>(...tags: Tags) =>
+  <E, R>(self: Stage<E, R>): Stage<Exclude<E, { readonly _tag: Tags[number] }>, R> =>
+    failing(self, tags, (pass, tag) => close(remembered(pass), tag))
 
 /**
  * Runs another stage on the pass as it was when the stage fails.
@@ -361,5 +486,4 @@ export const timeoutOrElse = <E2, R2>(options: {
  * @category filtering
  * @since 0.1.0
  */
-export const untilTarget = <E, R>(self: Stage<E, R>): Stage<E, R> =>
-  when(self, (pass) => pass.view.price > pass.sizes.target)
+export const untilTarget = <E, R>(self: Stage<E, R>): Stage<E, R> => when(self, (pass) => pass.view.price > aimOf(pass))

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
  * and has no row: it stands on the highest floor it imports from, and only its type imports may look up.
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
-  { name: "data", files: ["Transcript", "Decision", "View", "Wire", "Marks", "Receipt", "Surface"] },
+  { name: "data", files: ["Transcript", "Decision", "View", "Wire", "Marks", "Receipt"] },
   // A ladder asks the spill store where a text will lie, as it asks the estimator what a message costs.
   { name: "measure", files: ["Estimator", "Overflow", "TokenMeter", "Settings", "Budget", "SpillStore"] },
   {
@@ -23,7 +23,6 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Guard",
       "ToolResult",
       "Media",
-      "Reasoning",
       "Checkpoint",
       "CompactionEvent",
       "Summarizer"
@@ -36,8 +35,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "ContextManager",
       "SessionLog",
       "SessionStore",
-      "Transaction",
-      "Projection",
+      "Session",
       "RuntimeContext",
       "Conversations"
     ]

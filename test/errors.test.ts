@@ -13,8 +13,7 @@ import * as Retention from "effect-compaction/simulate/Retention"
 import * as SpillStore from "effect-compaction/SpillStore"
 import * as Stage from "effect-compaction/Stage"
 import * as Summarizer from "effect-compaction/Summarizer"
-import type * as Surface from "effect-compaction/Surface"
-import * as Transaction from "effect-compaction/Transaction"
+import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -96,43 +95,25 @@ const meanwhile = <E>(
     return yield* Fiber.join(fiber)
   })
 
-/** A log of four nodes, of which one call and its answer; `fails` is the mark, or the flush, that fails. */
-const running = (options: Partial<Transaction.Options<null, never, never>>, fails?: string) =>
+/** A session whose log fails when it is to write an event of a kind, or to flush, while it is compacted by hand. */
+const running = (fails: string) =>
   Effect.gen(function*() {
-    let state = Transaction.empty
-    const node = (role: Surface.Node["role"], ids: Partial<Surface.Node> = {}) => ({
-      role,
-      calls: [],
-      answers: [],
-      price: 100,
-      ...ids
-    })
-    const take = (event: Transaction.Event): number => {
-      const next = Transaction.apply(state, event)
-      assert.isObject(next)
-      const seq = state.surface.next
-      state = typeof next === "string" ? state : next
-      return seq
+    const log = yield* OneLog.memory
+    const full = (operation: "append" | "flush") =>
+      new SessionStore.SessionStoreError({ operation, path: "disk", reason: "the disk is full" })
+    const failing: SessionStore.Log = {
+      ...log,
+      append: (events) =>
+        events.some((event) => JSON.stringify(event).startsWith(`{"_tag":"${fails}"`))
+          ? Effect.fail(full("append"))
+          : log.append(events),
+      flush: fails === "flush" ? Effect.fail(full("flush")) : log.flush
     }
-    for (
-      const each of [node("user"), node("assistant", { calls: ["a"] }), node("tool", { answers: ["a"] }), node("user")]
-    ) {
-      take({ op: "append", node: each })
-    }
-    const log: Transaction.Log<null> = {
-      state: Effect.sync(() => state),
-      append: (mark) =>
-        Effect.suspend(() => mark.op === fails ? Effect.fail("the disk is full") : Effect.succeed(take(mark))),
-      flush: fails === "flush" ? Effect.fail("the disk is gone") : Effect.void,
-      exclusively: (self) => self
-    }
-    return yield* Transaction.run(log, {
-      owner: "manual",
-      span: { first: 0, last: 2 },
-      flush: true,
-      summarise: () => Effect.succeed({ text: "done", framed: "[done]", price: 10, evidence: null }),
-      ...options
-    })
+    const manager = yield* ContextManager.open("one", { settings: Sessions.base }).pipe(
+      OneLog.provide(failing)
+    )
+    yield* Sessions.playToTrigger(manager)
+    return yield* manager.compactNow()
   })
 
 const rows: ReadonlyArray<Row> = [
@@ -203,6 +184,16 @@ const rows: ReadonlyArray<Row> = [
     test: compacting(Sessions.saying(words("long", 100_000)).service)
   },
   {
+    error: "InvalidMessages",
+    names: ["messages[0].content[0].result"],
+    test: Effect.flatMap(ContextManager.make(), (manager) =>
+      manager.append(Prompt.makeMessage("tool", {
+        content: [
+          Prompt.makePart("tool-result", { id: "a", name: "t", isFailure: false, result: 1n, providerExecuted: false })
+        ]
+      })))
+  },
+  {
     error: "CompactionBusy",
     names: ["statusChanges"],
     test: Effect.gen(function*() {
@@ -213,7 +204,7 @@ const rows: ReadonlyArray<Row> = [
   },
   { error: "CompactionCancelled", names: ["compactNow"], test: meanwhile(never, (manager) => manager.reset) },
   {
-    error: "SurfaceChanged",
+    error: "SpanChanged",
     names: ["compactNow"],
     test: Effect.gen(function*() {
       const gate = yield* Deferred.make<void>()
@@ -224,11 +215,9 @@ const rows: ReadonlyArray<Row> = [
       )
     })
   },
-  { error: "CommitFailed", names: ["SessionStore"], test: running({}, "replace") },
-  { error: "CommitFailed", names: ["ContextManager.open"], test: running({}, "end") },
-  { error: "PersistenceFailed", names: ["flush"], test: running({}, "flush") },
-  { error: "InvalidSpan", names: ["Surface.region"], test: running({ span: { first: 0, last: 1 } }) },
-  { error: "NoTurn", names: ["owner"], test: running({ owner: "automatic" }) },
+  { error: "CommitFailed", names: ["SessionStore"], test: running("Decided") },
+  { error: "CommitFailed", names: ["ContextManager.open"], test: running("CompactionEnded") },
+  { error: "PersistenceFailed", names: ["flush"], test: running("flush") },
   {
     error: "SpillError",
     names: ["SpillStore"],

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Marks from "effect-compaction/Marks"
-import * as Reasoning from "effect-compaction/Reasoning"
 import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import * as View from "effect-compaction/View"
 import * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import * as Reasoning from "../src/ladder/reasoning.ts"
 import { answers, prompt, result, system, user, words } from "./core/conversation.ts"
 
 const signed = (text: string) =>
@@ -156,26 +156,27 @@ describe("a tool turn in progress", () => {
     }).pipe(Effect.scoped))
 })
 
-describe("Reasoning.strip", () => {
-  /** A stage that truncates the result at a seq, whatever the sizes. */
-  const truncating = (seq: number): Stage.Stage => (pass) =>
-    Effect.succeed({
-      ...pass,
-      view: View.make(pass.view.transcript, [
-        ...pass.view.decisions,
-        { _tag: "Truncate", seq, at: pass.view.length, k: 10, shape: "head" }
-      ])
-    })
+describe("signed reasoning behind a change", () => {
+  /** What is left of a view when the result at a seq is truncated, whatever the sizes. */
+  const truncated = (view: View.View, seq: number, settings: Settings.Settings): View.View =>
+    Reasoning.strip(
+      view,
+      View.make(view.transcript, [
+        ...view.decisions,
+        { _tag: "Truncate", seq, at: view.length, k: 10, shape: "head" }
+      ]),
+      settings
+    )
 
-  it.effect("goes with any stage", () =>
+  it.effect("goes, whatever stage made the change", () =>
     Effect.gen(function*() {
       const pass = yield* Stage.fromPrompt(prompt(system("s"), ...long.content, user("and?")), { budget: 1_000_000 })
-      const after = yield* Reasoning.strip(truncating(9))(pass)
-      assert.deepStrictEqual(seqsOf(after.view, "Trim"), [10, 12, 14, 16, 18, 20])
-      for (const item of after.view.items.slice(0, 8)) assert.strictEqual(item.message, item.entry!.message)
-      const again = yield* Reasoning.strip(truncating(3))({ ...after, before: after.view })
+      const after = truncated(pass.view, 9, pass.settings)
+      assert.deepStrictEqual(seqsOf(after, "Trim"), [10, 12, 14, 16, 18, 20])
+      for (const item of after.items.slice(0, 8)) assert.strictEqual(item.message, item.entry!.message)
+      const again = truncated(after, 3, pass.settings)
       assert.deepStrictEqual(
-        seqsOf(again.view, "Trim", after.view.decisions.length),
+        seqsOf(again, "Trim", after.decisions.length),
         [4, 6, 8],
         "what was dropped is not dropped again"
       )
@@ -194,8 +195,7 @@ describe("Reasoning.strip", () => {
       })
       const content = prompt(user("go"), ...step("a", 900), message, answers(result("x", "y")), user("and?"))
       const pass = yield* Stage.fromPrompt(content, { budget: 1_000_000 })
-      const after = yield* Reasoning.strip(truncating(2))(pass)
-      const stripped = after.view.items[3]!.message
+      const stripped = truncated(pass.view, 2, pass.settings).items[3]!.message
       assert.deepStrictEqual(
         stripped.role === "assistant" ? stripped.content.map((part) => [part.type, part.options]) : [],
         [["text", item("msg_1")], ["text", { openai: {} }], ["tool-call", { openai: {} }]]

@@ -89,7 +89,7 @@ const silent = pipe(
 ok<Equal<typeof silent, Stage.Stage<never, CodeIndex>>>()
 // The stages of the default pass that make summaries fail with nothing.
 ok<Equal<typeof Checkpoint.absorbSmaller, Stage.Stage>>()
-ok<Equal<typeof Checkpoint.between, Stage.Stage>>()
+ok<Equal<typeof Checkpoint.write, Stage.Stage>>()
 ok<
   Equal<
     ContextManager.ManualCompactionError,
@@ -97,7 +97,7 @@ ok<
     | ContextManager.CompactionCancelled
     | ContextManager.CommitFailed
     | ContextManager.PersistenceFailed
-    | ContextManager.SurfaceChanged
+    | ContextManager.SpanChanged
     | Summarizer.SummarizerFailed
     | Summarizer.SummaryTimedOut
     | Summarizer.SummaryTruncated

@@ -118,7 +118,8 @@ export const command = Command.make("compact", {
     const settings = yield* SettingsFlags.decode(values)
     const session = yield* Format.read(file, SessionInput.readOptions(format))
     return yield* compact(session, settings, to).pipe(
-      Effect.catchTag("SchemaError", Effect.die),
+      // The messages were read from a file and the settings decoded: neither can be refused here.
+      Effect.catchTag(["InvalidMessages", "PolicyError"], Effect.die),
       Effect.flatMap((compaction) => print(compaction, { strict, json })),
       // The settings asked for the failure: `whenInfeasible` or the clear floor. Nothing is wrong with the input.
       Effect.catchTag(

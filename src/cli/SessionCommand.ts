@@ -13,9 +13,9 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
-import * as Projection from "../Projection.ts"
 import * as Receipt from "../Receipt.ts"
-import * as Manager from "../session/manager.ts"
+import * as Session from "../Session.ts"
+import * as Growing from "../session/growing.ts"
 import * as SessionLog from "../SessionLog.ts"
 import * as SessionStore from "../SessionStore.ts"
 import * as View from "../View.ts"
@@ -40,41 +40,39 @@ interface Read {
   readonly path: string
   readonly torn: number
   readonly counts: ReadonlyMap<string, number>
-  readonly state: SessionLog.State
+  readonly state: Session.State
+  readonly events: number
   readonly view: View.View
 }
 
-type ReadError =
-  | SessionStore.SessionStoreError
-  | SessionStore.SessionCorrupt
-  | SessionStore.SessionNotFound
-  | SessionLog.SessionUnreadable
+type ReadError = SessionLog.ReadError | SessionStore.SessionNotFound
 
 const read = Effect.fnUntraced(function*(
   given: string
 ): Effect.fn.Return<Read, ReadError, FileSystem.FileSystem | Path.Path> {
   const contents = yield* SessionStore.readDirectory(given)
   const counts = new Map<string, number>()
-  const state = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
+  const { events, state } = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
     counts.set(_tag, (counts.get(_tag) ?? 0) + 1)
   })
   const transcript = SessionLog.transcriptOf(state, (yield* Estimator.Estimator).price)
-  return { path: contents.path, torn: contents.torn, counts, state, view: View.make(transcript, state.decisions) }
+  const view = View.make(transcript, Growing.toArray(state.decisions))
+  return { path: contents.path, torn: contents.torn, counts, state, events, view }
 })
 
 const tornLine = ({ torn }: Read): ReadonlyArray<string> =>
   torn === 0 ? [] : [`torn        ${torn} bytes at the end count for nothing; they are cut off when it is opened`]
 
-const summaryOf = ({ counts, path, state, torn, view }: Read) => ({
+const summaryOf = ({ counts, events, path, state, torn, view }: Read) => ({
   path,
-  events: state.events,
+  events,
   byKind: Object.fromEntries(counts),
   torn,
   messages: state.messages.length,
   entries: state.entries,
   decisions: state.decisions.length,
-  counts: Decision.counts(Decision.index(state.decisions)),
-  generation: state.memory.generation,
+  counts: Decision.counts(Decision.index(Growing.toArray(state.decisions))),
+  generation: state.generation,
   viewEntries: view.items.length,
   viewTokens: view.price,
   billed: state.meter.anchor?.used ?? null,
@@ -96,7 +94,7 @@ const inspect = Command.make(
       const summary = summaryOf(session)
       const { absorbed, altered, removed, stubbed, truncated } = summary.counts
       const { breakdown, pressure, usage } = summary
-      const occupied = Projection.occupied(pressure)
+      const occupied = Session.occupied(pressure)
       const kinds = Object.entries(summary.byKind).map(([tag, count]) => [tag, Table.number(count)])
       yield* Console.log(
         json ? Shown.json(summary) : [
@@ -136,7 +134,7 @@ const verify = Command.make("verify", { directory }, ({ directory }) =>
     const session = yield* read(directory)
     const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
     yield* Console.log([
-      `${Shown.line(session.path)}: ${session.state.events} events, every line and sum holds, and every event follows`,
+      `${Shown.line(session.path)}: ${session.events} events, every line and sum holds, and every event follows`,
       ...tornLine(session)
     ].join("\n"))
     return session.torn > 0 || unknown > 0 ? 1 : 0
@@ -188,12 +186,14 @@ const explain = Command.make("explain", { directory, seq }, ({ directory, seq })
 
 const exported = Command.make("export", { directory, target }, ({ directory, target }) =>
   ended(Effect.gen(function*() {
-    const { asked, decisions, maximum, maximumRoute, memory, messages, meter, pace, ready, tail } =
-      (yield* read(directory)).state
-    const saved = { version: 1, asked, decisions, maximum, maximumRoute, memory, messages, meter, tail } as const
-    const state = yield* Effect.orDie(Schema.encodeEffect(Manager.Saved)({ ...saved, summaries: { pace, ready } }))
-    const text = Shown.json(state)
-    yield* target === "-" ? Console.log(text) : OutputFile.write(target, `${text}\n`, { isNew: true, mode: 0o600 })
+    const { state: session } = yield* read(directory)
+    const text = Shown.json(yield* Effect.orDie(Schema.encodeEffect(Session.SavedJson)(Session.save(session))))
+    yield* target === "-" ? Console.log(text) : OutputFile.write(
+      target,
+      `${text}
+`,
+      { isNew: true, mode: 0o600 }
+    )
     return 0
   }))).pipe(
     Command.withDescription(

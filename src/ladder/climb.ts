@@ -4,10 +4,11 @@ import type * as Stage from "../Stage.ts"
 import type * as View from "../View.ts"
 import * as Draft from "./draft.ts"
 
-/** What came of a climb: the view, the rung of its last decision, and the draft it was made on. */
+/** What came of a climb: the view, the rung of its last decision, what rungs remember, and the draft it was made on. */
 export interface Climbed {
   readonly view: View.View
   readonly level: number
+  readonly memory: Stage.Memory
   readonly draft: Draft.Writable
 }
 
@@ -51,6 +52,7 @@ export const stage = <E, R>(
 ): (pass: Stage.Pass, aim: Draft.Aim) => Effect.Effect<Climbed, E, R> =>
   Effect.fnUntraced(function*(pass, aim) {
     let draft = Draft.make(pass.view, { settings: pass.settings, limit: pass.sizes.limit, locate: pass.locate })
+    let { memory } = pass
     for (let at = 0; at < rungs.length && !Draft.reaches(draft, aim); at++) {
       const { run } = rungs[at]!
       if (run._tag === "propose") {
@@ -58,9 +60,10 @@ export const stage = <E, R>(
         continue
       }
       const view = Draft.toView(draft, draft.edits.length)
-      const next = yield* run.stage({ ...pass, view })
+      const next = yield* run.stage({ ...pass, view, memory })
+      memory = next.memory
       if (next.view !== view) draft = adopt(draft, at + 1, next.view)
     }
     const count = draft.edits.length
-    return { view: Draft.toView(draft, count), level: Draft.levelOf(draft, count), draft }
+    return { view: Draft.toView(draft, count), level: Draft.levelOf(draft, count), memory, draft }
   })

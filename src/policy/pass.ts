@@ -1,11 +1,9 @@
 import * as Effect from "effect/Effect"
-import { pipe } from "effect/Function"
 import * as Checkpoint from "../Checkpoint.ts"
 import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
 import type * as Ladder from "../Ladder.ts"
 import * as Media from "../Media.ts"
-import * as Reasoning from "../Reasoning.ts"
 import * as Settings from "../Settings.ts"
 import * as Stage from "../Stage.ts"
 
@@ -74,8 +72,8 @@ export const isPass = (value: unknown): value is Pass<unknown, unknown> =>
 export type PassError = Ladder.BudgetInfeasible | Guard.ClearFloorUnsatisfied | Gate.TargetBelowOverhead
 
 /**
- * The standard pass around a ladder: the gates, the limits of media, the summaries, the ladder, the clear floor, and the
- * end of signed reasoning whose prefix they changed. With no rung at all nothing is ever compacted.
+ * The standard pass around a ladder: the gates, the limits of media, the summaries, the ladder and the clear floor, in the
+ * order in which they run. A gate that closes ends the pass. With no rung at all nothing is ever compacted.
  *
  * @category constructors
  * @since 0.1.0
@@ -87,22 +85,12 @@ const around = <E, R>(ladder: Ladder.Ladder<E, R>): Pass<E | PassError, R> =>
   // The end of every ladder, what makes a view fit that no rung made fit, would still compact.
   ladder.rungs.length === 0 ? passFrom((pass) => Effect.succeed(pass)) : passFrom(
     Gate.overhead,
-    pipe(
-      Stage.pipeline(
-        Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings)),
-        Stage.guard(
-          Stage.pipeline(
-            Checkpoint.absorbSmaller,
-            Checkpoint.between,
-            Stage.when(ladder, (pass) => Gate.threshold(pass) && Checkpoint.needsLadder(pass))
-          ),
-          Guard.clearAtLeast
-        )
-      ),
-      Stage.skipOn("ProvenanceRefused"),
-      Stage.when((pass) => Gate.threshold(pass) || Gate.summary(pass)),
-      (compaction) => Stage.pipeline(Media.limit, compaction),
-      Reasoning.strip,
-      Stage.when((pass) => !Reasoning.isHeld(pass))
+    Gate.signedReasoning,
+    Media.limit,
+    Gate.pressure,
+    Stage.closeOn("ProvenanceRefused")(Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings))),
+    Stage.guard(
+      Stage.pipeline(Checkpoint.absorbSmaller, Checkpoint.write, Stage.when(ladder, Checkpoint.needsLadder)),
+      Guard.clearAtLeast
     )
   )

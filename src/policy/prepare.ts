@@ -21,6 +21,8 @@ import * as Route from "./route.ts"
  *   rung at all nothing is ever compacted.
  * - `pass`: a whole pass in place of the standard one, without a ladder beside it; see {@link passFrom}.
  * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
+ * - `whenStoreFails`: whether a turn of a durable session goes on while its store fails, and what could not be written waits
+ *   (`"goOn"`, the default), or waits for the store itself (`"wait"`).
  * - `summaryRetry`: when a summary that could not be written is tried again, within its timeout; not at all by default.
  * - `byRoute`: the policies of calls to certain models, each whole by itself; see {@link byRoute}.
  *
@@ -35,6 +37,7 @@ export interface Options<out E = never, out R = never, out P = Pass.PassError> {
   readonly ladder?: Ladder.Ladder<E, R>
   readonly pass?: Pass.Pass<P, R>
   readonly wire?: Wire.Rules
+  readonly whenStoreFails?: "goOn" | "wait"
   readonly summaryRetry?: Schedule.Schedule<unknown, Summarizer.SummaryError | Guard.SummaryNotSmaller>
   readonly byRoute?: { readonly [pattern: string]: Options<E, R, P> }
 }
@@ -126,6 +129,7 @@ export interface Resolved<out E = never, out R = never> {
   readonly settings: Settings.Settings
   readonly pass: Pass.Pass<E, R>
   readonly wire: Wire.Rules
+  readonly whenStoreFails: "goOn" | "wait"
   readonly summaryRetry: Options["summaryRetry"]
 }
 
@@ -171,6 +175,7 @@ const Erased = Schema.Struct({
       + "ladder has no gate before it and would shorten every request"
   ),
   wire: Schema.optionalKey(Schema.Unknown),
+  whenStoreFails: Schema.optionalKey(Schema.Literals(["goOn", "wait"])),
   summaryRetry: Schema.optionalKey(Schema.Unknown),
   byRoute: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 }).check(
@@ -221,7 +226,14 @@ const alone = Effect.fnUntraced(function*<E, R, P>(
   // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
   const pass = options.pass ?? Pass.passOf(options.ladder ?? Ladder.progressive) as Pass.Pass<E | P, R>
   if (pass.ladder !== undefined) yield* checkLadder(pass.ladder)
-  return { name, settings, pass, wire: options.wire ?? Wire.all, summaryRetry: options.summaryRetry }
+  return {
+    name,
+    settings,
+    pass,
+    wire: options.wire ?? Wire.all,
+    whenStoreFails: options.whenStoreFails ?? "goOn",
+    summaryRetry: options.summaryRetry
+  }
 })
 
 /**

@@ -1,9 +1,35 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Decision from "../Decision.ts"
-import type * as SessionLog from "../SessionLog.ts"
+import type * as Session from "../Session.ts"
 import * as Transcript from "../Transcript.ts"
 import * as Pairing from "../wire/pairing.ts"
 import * as Reasoning from "../wire/reasoning.ts"
+import * as Growing from "./growing.ts"
+
+/** What a snapshot left out; see `Session.State`. */
+type Abridged = Session.State["abridged"]
+
+/** The transcript of messages that stay, where runs of others were left out. */
+export const transcriptOf = (
+  abridged: Abridged,
+  messages: ReadonlyArray<Session.Message>,
+  priceOf: Transcript.PriceOf
+): Transcript.Transcript => {
+  const transcript = Transcript.make(priceOf)
+  const runs = abridged?.runs ?? []
+  let next = 0
+  for (let at = 0; at <= messages.length; at++) {
+    for (; runs[next]?.before === at; next++) Transcript.skip(transcript, runs[next]!.messages, runs[next]!.entries)
+    const each = messages[at]
+    if (each !== undefined) Transcript.append(transcript, each.message, each.origin)
+  }
+  return transcript
+}
+
+/** Whether a request was laid out from all that is decided now, so that what no view shows any more was not in it. */
+const isLaidOutNow = (self: Session.State, sent: Session.SentRequest | null): boolean =>
+  sent === null || (sent.messages.all === self.messages.all && sent.decisions.all === self.decisions.all
+    && sent.decisions.length === self.decisions.length)
 
 /**
  * What a session is without the messages that have left its view for good: its next views, and what is decided of them, are
@@ -12,25 +38,94 @@ import * as Reasoning from "../wire/reasoning.ts"
  * What stays: all that is in the view, system entries and the words of people (a summary is judged by them), calls without a
  * result and their groups, and the newest entries of each kind that later ones are measured by.
  */
-export const make = (state: SessionLog.State, transcript: Transcript.Transcript): SessionLog.State => {
+export const make = (self: Session.State): Session.State => {
+  const { abridged, sent, unsent } = self
+  if (!isLaidOutNow(self, sent) || !isLaidOutNow(self, unsent?.sent ?? null)) return self
+  const messages = Growing.toArray(self.messages)
+  const decisions = Growing.toArray(self.decisions)
+  const transcript = transcriptOf(abridged, messages, () => 0)
+  const all = abridged === null
+    ? decisions.length
+    : abridged.decisions.all + decisions.length - abridged.decisions.kept
   // Whether a loose part may be sent depends on messages anywhere before it.
   if (transcript.isLoose) {
-    return state.abridged === null
-      ? state
-      : { ...state, abridged: { ...state.abridged, kept: state.messages.length } }
+    return abridged === null
+      ? self
+      : { ...self, abridged: { ...abridged, kept: messages.length, decisions: { kept: decisions.length, all } } }
   }
-  const index = Decision.index(state.decisions)
-  const stays = staying(state, transcript, index)
-  const { messages, runs } = without(state, stays)
-  const decisions = state.decisions.flatMap((decision) => about(decision, stays, index))
-  const gone = Decision.addCounts(
-    Decision.addCounts(state.abridged?.counts ?? Decision.noCounts, Decision.counts(index)),
-    Decision.counts(Decision.index(decisions)),
+  const index = Decision.index(decisions)
+  const stays = staying(self, transcript, index)
+  const { at, kept, runs } = without(self, messages, stays)
+  if (runs.length === 0) return self
+  const left = decisions.flatMap((decision) => about(decision, stays, index))
+  const counts = Decision.addCounts(
+    Decision.addCounts(abridged?.counts ?? Decision.noCounts, Decision.counts(index)),
+    Decision.counts(Decision.index(left)),
     -1
   )
-  return runs.length === 0
-    ? state
-    : { ...state, messages, decisions, abridged: { runs, kept: messages.length, counts: gone } }
+  const next = {
+    messages: Growing.from(kept),
+    decisions: Growing.from(left)
+  }
+  const shortened = (request: Session.SentRequest | null): Session.SentRequest | null =>
+    request === null ? null : {
+      ...request,
+      messages: Growing.take(next.messages, at[request.messages.length]!),
+      decisions: next.decisions
+    }
+  return {
+    ...self,
+    ...next,
+    sent: shortened(sent),
+    unsent: unsent === null ? null : { ...unsent, sent: shortened(unsent.sent) },
+    abridged: { runs, kept: kept.length, decisions: { kept: left.length, all }, counts }
+  }
+}
+
+/**
+ * Puts back what a snapshot left out: `whole` is the session that was abridged, with whatever came before `self` went on from
+ * it.
+ */
+export const undo = (self: Session.State, whole: Session.State): Session.State => {
+  const { abridged } = self
+  if (abridged === null) return self
+  const before = (length: number) =>
+    length + abridged.runs.reduce((sum, run) => run.before <= length ? sum + run.messages : sum, 0)
+  const messages = Growing.append(
+    Growing.take(whole.messages, before(abridged.kept)),
+    Growing.after(self.messages, abridged.kept)
+  )
+  const decisions = Growing.append(
+    Growing.take(whole.decisions, abridged.decisions.all),
+    Growing.after(self.decisions, abridged.decisions.kept)
+  )
+  const added = abridged.decisions.all - abridged.decisions.kept
+  const lengthened = (request: Session.SentRequest | null): Session.SentRequest | null =>
+    request === null ? null : {
+      ...request,
+      messages: Growing.take(messages, before(request.messages.length)),
+      decisions: Growing.take(decisions, request.decisions.length + added)
+    }
+  return {
+    ...self,
+    messages,
+    decisions,
+    sent: lengthened(self.sent),
+    unsent: self.unsent === null ? null : { ...self.unsent, sent: lengthened(self.unsent.sent) },
+    abridged: null
+  }
+}
+
+/** Whether what came after a snapshot belongs to what it left out. */
+export const isReachedBack = ({ abridged, messages }: Session.State): boolean => {
+  if (abridged === null) return false
+  const all = Growing.toArray(messages)
+  const transcript = transcriptOf(abridged, all.slice(0, abridged.kept), () => 0)
+  return all.slice(abridged.kept).some(({ message, origin }) => {
+    if (reachesBack(transcript, message)) return true
+    Transcript.append(transcript, message, origin)
+    return false
+  })
 }
 
 /**
@@ -50,7 +145,7 @@ export const reachesBack = (transcript: Transcript.Transcript, message: Prompt.M
 
 /** By seq: whether an entry stays. With one entry of a group, or of a message, all the others stay too. */
 const staying = (
-  { ready }: SessionLog.State,
+  { ready }: Session.State,
   transcript: Transcript.Transcript,
   index: Decision.Index
 ): Uint8Array => {
@@ -81,36 +176,45 @@ const staying = (
   return stays
 }
 
-/** The messages that stay, and how many go between them. */
+/**
+ * The messages that stay, how many go between them, and for each number of messages how many of those that stay are among
+ * them.
+ */
 const without = (
-  state: SessionLog.State,
+  { abridged }: Session.State,
+  messages: ReadonlyArray<Session.Message>,
   stays: Uint8Array
-): { readonly messages: SessionLog.State["messages"]; readonly runs: ReadonlyArray<SessionLog.Run> } => {
-  const messages: SessionLog.State["messages"] = []
-  const runs: Array<SessionLog.Run> = []
-  const known = state.abridged?.runs ?? []
+): {
+  readonly kept: ReadonlyArray<Session.Message>
+  readonly runs: NonNullable<Abridged>["runs"]
+  readonly at: ReadonlyArray<number>
+} => {
+  const kept: Array<Session.Message> = []
+  const at: Array<number> = [0]
+  const runs: Array<NonNullable<Abridged>["runs"][number]> = []
+  const known = abridged?.runs ?? []
   let seq = 0
   const drop = (count: number, entries: number) => {
     const last = runs.at(-1)
-    if (last?.before === messages.length) {
+    if (last?.before === kept.length) {
       runs[runs.length - 1] = { ...last, messages: last.messages + count, entries: last.entries + entries }
-    } else runs.push({ before: messages.length, messages: count, entries })
+    } else runs.push({ before: kept.length, messages: count, entries })
     seq += entries
   }
   let next = 0
-  for (let at = 0; at <= state.messages.length; at++) {
-    for (; known[next]?.before === at; next++) drop(known[next]!.messages, known[next]!.entries)
-    const each = state.messages[at]
+  for (let place = 0; place <= messages.length; place++) {
+    for (; known[next]?.before === place; next++) drop(known[next]!.messages, known[next]!.entries)
+    const each = messages[place]
     if (each === undefined) break
     const entries = Transcript.entriesOf(each.message)
-    if (entries > 0 && stays[seq] === 0) {
-      drop(1, entries)
-      continue
+    if (entries > 0 && stays[seq] === 0) drop(1, entries)
+    else {
+      kept.push(each)
+      seq += entries
     }
-    messages.push(each)
-    seq += entries
+    at.push(kept.length)
   }
-  return { messages, runs }
+  return { kept, runs, at }
 }
 
 /** What a decision still says when only these entries are there. */

@@ -19,7 +19,7 @@ export const State = Schema.Struct({
 
 export type State = typeof State.Type
 
-export const initial: State = { armed: true, since: null, from: null, failures: 0, isOpen: false }
+const initial: State = { armed: true, since: null, from: null, failures: 0, isOpen: false }
 
 /** Takes in a request: how many tokens it counts, of which budget. */
 export const request = (self: State, summary: Settings.Summary, count: number, limit: number): State => ({
@@ -56,3 +56,19 @@ export const failed = (self: State, summary: Settings.Summary, count: number): S
   failures: self.failures + 1,
   isOpen: self.isOpen || self.failures + 1 >= summary.maxFailures
 })
+
+/**
+ * What decides when the next summary begins, and is saved with a session: what keeps it from firing again, what the last
+ * request counted, the count before which no span is looked for after there was none, and how many requests go by without a
+ * call after summaries inside a request did not bring it below the trigger.
+ */
+export const Pace = Schema.Struct({
+  refire: State,
+  count: Schema.Natural,
+  notBefore: Schema.Natural,
+  backoff: Schema.Natural
+})
+
+export type Pace = typeof Pace.Type
+
+export const initialPace: Pace = { refire: initial, count: 0, notBefore: 0, backoff: 0 }

@@ -5,62 +5,61 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberHandle from "effect/FiberHandle"
-import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import type * as Guard from "../Guard.ts"
+import type * as Session from "../Session.ts"
 import type * as Settings from "../Settings.ts"
-import type * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
-import * as Transcript from "../Transcript.ts"
+import * as Commit from "./commit.ts"
 import * as Refire from "./refire.ts"
+import * as Runtime from "./runtime.ts"
 import * as Summarise from "./summarise.ts"
+import * as Turn from "./turn.ts"
 
-type Publish = (event: CompactionEvent.CompactionEvent) => Effect.Effect<void>
-
-/** Why a summary came to nothing. */
+/** Why a summary was not made. */
 export type Failure = Summarizer.SummaryError | Guard.SummaryNotSmaller
 
 /**
- * The summaries of one session: at most one is being written, and at most one waits for a boundary.
- *
- * `made` is accepted and not yet in the transcript, `ready` is in it and waits.
+ * The summaries of one session: at most one is being written. What is known of them beside that is in the state of the
+ * session; here are the service, its settings, and the pointer to the fiber that writes.
  */
 export interface Summaries {
   readonly service: Summarizer.Service
   readonly summary: Settings.Summary
   readonly retry: Schedule.Schedule<unknown, Failure> | undefined
   readonly handle: FiberHandle.FiberHandle<unknown>
-  readonly publish: Publish
   /** Those that the conversation was last sent with. */
   tools: Summarizer.ToolSet | undefined
-  refire: Refire.State
   isRunning: boolean
-  made: Summarise.Made | undefined
-  ready: Stage.Ready | undefined
-  /** What the last request counted, in tokens: what a cooldown is measured from. */
-  count: number
-  /** What a request must count before a span is looked for again, after there was none. */
-  notBefore: number
-  /** How many requests go by without a call after summaries inside a request did not bring it below the trigger. */
-  backoff: number
-  /** How many summaries were asked for inside the current request, and until when it may wait for them, in ms of the clock. */
-  asked: number
-  deadline: number
 }
 
 /** Requests without a call after one whose summaries did not converge. */
 const backoffRequests = 5
 
-export const phaseOf = (self: Summaries): "idle" | "running" | "ready" | "stopped" =>
-  self.refire.isOpen
-    ? "stopped"
-    : self.isRunning
-    ? "running"
-    : self.made !== undefined || self.ready !== undefined
-    ? "ready"
-    : "idle"
+export const phaseOf = (
+  { isRunning }: Summaries,
+  { pace, ready }: Session.State
+): "idle" | "running" | "ready" | "stopped" =>
+  pace.refire.isOpen ? "stopped" : isRunning ? "running" : ready !== null ? "ready" : "idle"
+
+/** Makes the summaries of a session; they end with its scope. */
+export const make = (
+  service: Summarizer.Service,
+  summary: Settings.Summary,
+  retry: Schedule.Schedule<unknown, Failure> | undefined
+) =>
+  Effect.map(
+    FiberHandle.make<unknown>(),
+    (handle): Summaries => ({ service, summary, retry, handle, tools: undefined, isRunning: false })
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Writing one
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** A summary that was written and judged is not written again for the same span; one that could not be may be. */
+const isTransient = (error: Failure): boolean => error._tag === "SummarizerFailed" && !error.isOverflow
 
 /**
  * Writes a summary within `timeout`, exactly, and tells how it went. The writing runs in a fiber of its own: one that
@@ -85,8 +84,12 @@ const bounded = (
     })
   )
 
-/** A summary that was written and judged is not written again for the same span; one that could not be may be. */
-const isTransient = (error: Failure): boolean => error._tag === "SummarizerFailed" && !error.isOverflow
+/** Interrupts what is being written, and waits until that has been said. */
+export const stop = (self: Summaries): Effect.Effect<void> => FiberHandle.clear(self.handle)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is said of it
+// ---------------------------------------------------------------------------------------------------------------------
 
 const causes = {
   SummarizerFailed: "failed",
@@ -106,138 +109,187 @@ const readyEvent = (made: Summarise.Made, milliseconds: number): typeof Compacti
   lost: made.lost
 })
 
-const fail = Effect.fnUntraced(function*(
-  self: Summaries,
-  cause: typeof CompactionEvent.SummaryFailed.Type["cause"],
-  reason: string,
-  milliseconds: number
-) {
-  const wasOpen = self.refire.isOpen
-  self.refire = Refire.failed(self.refire, self.summary, self.count)
-  const { failures, isOpen } = self.refire
-  yield* self.publish({ _tag: "SummaryFailed", cause, reason, milliseconds, failures })
-  if (isOpen && !wasOpen) yield* self.publish({ _tag: "SummariesStopped", failures })
-})
-
-const refuse = (
-  self: Summaries,
-  cause: typeof CompactionEvent.SummaryRefused.Type["cause"],
-  reason: string
-): Effect.Effect<void> => {
-  self.refire = Refire.refused(self.refire, self.count)
-  return self.publish({ _tag: "SummaryRefused", cause, reason })
-}
-
-/** Publishes that a run was ended from outside; that is no failure of the model. */
-const interrupted = (self: Summaries, milliseconds: number): Effect.Effect<void> => {
-  self.isRunning = false
-  return self.publish({
-    _tag: "SummaryFailed",
-    cause: "interrupted",
-    reason: "it was not wanted any more: the session was closed or set anew, or the caller was interrupted",
-    milliseconds,
-    failures: self.refire.failures
-  })
-}
-
-/** Takes the exit of a run, whatever it is, and publishes it. */
-const take = Effect.fnUntraced(function*(
-  self: Summaries,
-  exit: Exit.Exit<Summarise.Made, Failure>,
-  milliseconds: number
-) {
-  self.isRunning = false
-  if (Exit.isSuccess(exit)) return yield* self.publish(readyEvent(exit.value, milliseconds))
-  if (Cause.hasInterruptsOnly(exit.cause)) {
-    return yield* fail(self, "interrupted", "the summariser interrupted itself", milliseconds)
-  }
-  const error = Cause.findErrorOption(exit.cause)
-  if (error._tag === "None") return yield* fail(self, "defect", String(Cause.squash(exit.cause)), milliseconds)
-  switch (error.value._tag) {
-    case "SummaryNotSmaller":
-      return yield* refuse(self, "notSmaller", error.value.message)
-    case "SummaryUnfaithful":
-      return yield* refuse(self, "unfaithful", error.value.message)
-    case "NotASummary":
-      return yield* refuse(self, "notSummary", error.value.message)
-    default:
-      return yield* fail(self, causes[error.value._tag], error.value.message, milliseconds)
-  }
-})
-
-const started = (self: Summaries, plan: Summarise.Plan): typeof CompactionEvent.SummaryStarted.Type => ({
+const startedEvent = (plan: Summarise.Plan, count: number): typeof CompactionEvent.SummaryStarted.Type => ({
   _tag: "SummaryStarted",
   first: plan.span.seqs[0] ?? 0,
   last: plan.span.seqs.at(-1) ?? 0,
   entries: plan.span.seqs.length,
   tokens: plan.span.price,
-  count: self.count,
+  count,
   generation: plan.generation
 })
 
-/** Begins a summary beside the session; one that is being written goes on instead. */
-export const start = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
+/** Changes when the next summary is due. */
+const pace = (turn: Turn.Turn, change: Partial<Refire.Pace>, ready = turn.state.ready): void => {
+  const { state } = turn
+  const next = { ...state.pace, ...change }
+  const isSame = ready === state.ready && JSON.stringify(next) === JSON.stringify(state.pace)
+  if (!isSame) Turn.take(turn, { _tag: "Paced", pace: next, ready })
+}
+
+const failed = (
+  turn: Turn.Turn,
+  summary: Settings.Summary,
+  failure: Pick<typeof CompactionEvent.SummaryFailed.Type, "cause" | "reason" | "milliseconds">
+): void => {
+  const before = turn.state.pace
+  const refire = Refire.failed(before.refire, summary, before.count)
+  pace(turn, { refire })
+  const { failures, isOpen } = refire
+  Turn.tell(turn, { _tag: "SummaryFailed", ...failure, failures })
+  if (isOpen && !before.refire.isOpen) Turn.tell(turn, { _tag: "SummariesStopped", failures })
+}
+
+const refuse = (
+  turn: Turn.Turn,
+  cause: typeof CompactionEvent.SummaryRefused.Type["cause"],
+  reason: string,
+  ready = turn.state.ready
+): void => {
+  const { count, refire } = turn.state.pace
+  pace(turn, { refire: Refire.refused(refire, count) }, ready)
+  Turn.tell(turn, { _tag: "SummaryRefused", cause, reason })
+}
+
+/** That a run was ended from outside is no failure of the model. */
+const interrupted = (runtime: Runtime.Runtime, begun: number): Effect.Effect<void> =>
+  Effect.flatMap(elapsed(begun), (milliseconds) =>
+    Commit.publish(runtime, {
+      _tag: "SummaryFailed",
+      cause: "interrupted",
+      reason: "nobody wanted it any more: the session was closed or set anew, or the caller was interrupted",
+      milliseconds,
+      failures: runtime.state.pace.refire.failures
+    }))
+
+/** Takes into a turn how a run ended, when no summary came of it. */
+const takeFailure = (
+  turn: Turn.Turn,
+  summary: Settings.Summary,
+  cause: Cause.Cause<Failure>,
+  milliseconds: number
+): void => {
+  if (Cause.hasInterruptsOnly(cause)) {
+    return failed(turn, summary, { cause: "interrupted", reason: "the summariser interrupted itself", milliseconds })
+  }
+  const error = Cause.findErrorOption(cause)
+  if (error._tag === "None") {
+    return failed(turn, summary, { cause: "defect", reason: String(Cause.squash(cause)), milliseconds })
+  }
+  switch (error.value._tag) {
+    case "SummaryNotSmaller":
+      return refuse(turn, "notSmaller", error.value.message)
+    case "SummaryUnfaithful":
+      return refuse(turn, "unfaithful", error.value.message)
+    case "NotASummary":
+      return refuse(turn, "notSummary", error.value.message)
+    default:
+      return failed(turn, summary, { cause: causes[error.value._tag], reason: error.value.message, milliseconds })
+  }
+}
+
+/** Takes a summary into a turn: its checkpoint is in the session from here on, and waits for a boundary. */
+export const enter = (
+  turn: Turn.Turn,
+  { summary }: Summaries,
+  made: Summarise.Made,
+  commandId: string | null = null
+): void => {
+  const { evidence, message, raw, span: { price, seqs }, text } = made
+  Turn.take(turn, {
+    _tag: "Summarised",
+    checkpoint: message,
+    seqs,
+    inPlace: summary.placement === "inPlace",
+    price,
+    text,
+    raw,
+    ...evidence,
+    commandId
+  })
+  // A view that absorbs it is made of the transcript that the pass has.
+  Runtime.layoutOf(turn.runtime, turn.state)
+}
+
+/** Takes into a turn how a run ended. */
+const takeExit = (
+  turn: Turn.Turn,
+  self: Summaries,
+  exit: Exit.Exit<Summarise.Made, Failure>,
+  milliseconds: number
+): void => {
+  if (Exit.isFailure(exit)) return takeFailure(turn, self.summary, exit.cause, milliseconds)
+  enter(turn, self, exit.value)
+  Turn.tell(turn, readyEvent(exit.value, milliseconds))
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Beside the session, and while somebody waits
+// ---------------------------------------------------------------------------------------------------------------------
+
+const elapsed = (begun: number): Effect.Effect<number> => Effect.map(Clock.currentTimeMillis, (now) => now - begun)
+
+/**
+ * Begins a summary beside the session; one that is being written goes on instead. How it ends is a turn of its own.
+ *
+ * Its exit is taken from the first moment on, so it starts at once; what it does begins after the turn that began it.
+ */
+export const start = Effect.fnUntraced(function*(turn: Turn.Turn, self: Summaries, plan: Summarise.Plan) {
   if (self.isRunning) return
   self.isRunning = true
-  yield* self.publish(started(self, plan))
+  const { runtime } = turn
+  yield* Turn.say(turn, startedEvent(plan, turn.state.pace.count))
   const begun = yield* Clock.currentTimeMillis
-  const since = Effect.map(Clock.currentTimeMillis, (now) => now - begun)
-  // Its exit is taken from the first moment on, so it starts at once; what it does begins after the turn that began it.
+  const ended = Effect.sync(() => {
+    self.isRunning = false
+  })
+  const finish = (exit: Exit.Exit<Summarise.Made, Failure>) =>
+    Turn.changing(
+      runtime,
+      (ending) =>
+        Effect.map(Effect.andThen(ended, elapsed(begun)), (milliseconds) => takeExit(ending, self, exit, milliseconds))
+    )
   const run = Effect.uninterruptibleMask((restore) =>
-    restore(Effect.andThen(Effect.yieldNow, bounded(self, plan, self.summary.timeout))).pipe(
-      Effect.onInterrupt(() => Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds))),
-      Effect.flatMap((exit) => {
-        if (Exit.isSuccess(exit)) self.made = exit.value
-        return Effect.flatMap(since, (milliseconds) => take(self, exit, milliseconds))
-      })
+    restore(Effect.andThen(Effect.yieldNow, Effect.flatMap(bounded(self, plan, self.summary.timeout), finish))).pipe(
+      Effect.onInterrupt(() => Effect.andThen(ended, interrupted(runtime, begun))),
+      // A session that was lost meanwhile takes in no summary; its next caller is told.
+      Effect.ignore
     )
   )
   yield* FiberHandle.run(self.handle, run, { startImmediately: true })
 })
 
 /**
- * Writes a summary while the caller waits, at most for the timeout, and at most until `deadline`, in milliseconds of the
- * clock. Fails as the writing fails; nothing is lost then. It is interrupted when the session is closed or set anew.
+ * Waits for a summary to be written. The writing is interrupted with whoever waits, and when the session is closed or set
+ * anew, which interrupts whoever waits too.
  */
-export const now = (
+const awaited = (
+  runtime: Runtime.Runtime,
   self: Summaries,
   plan: Summarise.Plan,
-  deadline = Infinity
-): Effect.Effect<Summarise.Made, Failure> =>
+  timeout: Duration.Duration
+): Effect.Effect<{ readonly exit: Exit.Exit<Summarise.Made, Failure>; readonly milliseconds: number }> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       self.isRunning = true
-      yield* self.publish(started(self, plan))
       const begun = yield* Clock.currentTimeMillis
-      const since = Effect.map(Clock.currentTimeMillis, (ended) => ended - begun)
-      const timeout = Duration.min(self.summary.timeout, Duration.millis(Math.max(0, deadline - begun)))
-      const fiber = yield* FiberHandle.run(self.handle, Effect.interruptible(bounded(self, plan, timeout)))
-      const ended = yield* restore(Fiber.await(fiber)).pipe(
-        Effect.onInterrupt(() =>
-          Effect.andThen(
-            Fiber.interrupt(fiber),
-            Effect.flatMap(since, (milliseconds) => interrupted(self, milliseconds))
-          )
-        )
+      // What ends it must find it: it does nothing before the handle holds it, and a session that closed meanwhile ends it here.
+      const writing = Effect.andThen(Effect.yieldNow, bounded(self, plan, timeout))
+      const fiber = yield* FiberHandle.run(self.handle, Effect.interruptible(writing))
+      if (runtime.isClosed) yield* stop(self)
+      const exit = yield* restore(Fiber.await(fiber)).pipe(
+        Effect.onInterrupt(() => Effect.andThen(Fiber.interrupt(fiber), interrupted(runtime, begun))),
+        Effect.ensuring(Effect.sync(() => {
+          self.isRunning = false
+        }))
       )
-      if (Exit.isFailure(ended)) {
-        yield* interrupted(self, yield* since)
-        return yield* Effect.interrupt
-      }
-      const exit = ended.value
-      yield* take(self, exit, yield* since)
-      return yield* Exit.isSuccess(exit) ? exit : Effect.fail(failureOf(exit.cause))
+      if (Exit.isSuccess(exit)) return { exit: exit.value, milliseconds: yield* elapsed(begun) }
+      yield* interrupted(runtime, begun)
+      return yield* Effect.interrupt
     })
   )
 
-/** The same, for one who goes on without: whatever becomes of it, it does not fail. */
-export const tried = (
-  self: Summaries,
-  plan: Summarise.Plan,
-  deadline?: number
-): Effect.Effect<Option.Option<Summarise.Made>> => Effect.map(Effect.exit(now(self, plan, deadline)), Exit.getSuccess)
-
-/** Why a run came to nothing, for one who waits for it: a bug of the summariser is a failure, and never the caller's. */
+/** Why a run failed, for one who waits for it: a bug of the summariser is a failure, and never the caller's. */
 const failureOf = (cause: Cause.Cause<Failure>): Failure => {
   const error = Cause.findErrorOption(cause)
   if (error._tag === "Some") return error.value
@@ -245,164 +297,109 @@ const failureOf = (cause: Cause.Cause<Failure>): Failure => {
   return new Summarizer.SummarizerFailed({ reason, isOverflow: false, cause: Cause.squash(cause) })
 }
 
-/** Interrupts what is being written, and waits until that has been said. */
-export const stop = (self: Summaries): Effect.Effect<void> => FiberHandle.clear(self.handle)
-
-/** Whether a request may wait for a summary. */
-export const mayAsk = (self: Summaries): boolean => self.backoff === 0 && !self.isRunning && !self.refire.isOpen
-
-/** Writes a summary inside a request, which waits for all of them together no longer than the timeout. */
-export const ask = Effect.fnUntraced(function*(self: Summaries, plan: Summarise.Plan) {
-  const begun = yield* Clock.currentTimeMillis
-  if (self.asked++ === 0) self.deadline = begun + Duration.toMillis(self.summary.timeout)
-  return begun < self.deadline ? yield* tried(self, plan, self.deadline) : Option.none()
+/** Writes a summary that a person asked for, outside of any turn. It fails as the writing fails; nothing is lost then. */
+export const byHand = Effect.fnUntraced(function*(runtime: Runtime.Runtime, self: Summaries, plan: Summarise.Plan) {
+  yield* Commit.publish(runtime, startedEvent(plan, runtime.state.pace.count))
+  const { exit, milliseconds } = yield* awaited(runtime, self, plan, self.summary.timeout)
+  if (Exit.isSuccess(exit)) {
+    yield* Commit.publish(runtime, readyEvent(exit.value, milliseconds))
+    return exit.value
+  }
+  yield* Turn.changing(runtime, (turn) => Effect.sync(() => takeFailure(turn, self.summary, exit.cause, milliseconds)))
+  return yield* failureOf(exit.cause)
 })
 
-/** A request begins: what it asks for is counted from here. */
-export const begin = (self: Summaries): void => {
-  self.asked = 0
-}
+/** Whether a request may wait for a summary. */
+export const mayAsk = ({ isRunning }: Summaries, { isCompacting, pace }: Session.State): boolean =>
+  pace.backoff === 0 && !isRunning && !isCompacting && !pace.refire.isOpen
 
-/** The pass of a request failed; summaries that it asked for did not help. */
-export const gaveUp = (self: Summaries): void => {
-  if (self.asked > 0) self.backoff = backoffRequests
-}
-
-/** Puts an accepted summary into the transcript, where it waits for a boundary; its seq is its own from then on. */
-export const land = (self: Summaries, transcript: Transcript.Transcript): Stage.Ready | null => {
-  if (self.made !== undefined) {
-    self.ready = enter(self, transcript, self.made)
-    self.made = undefined
-  }
-  return self.ready ?? null
-}
-
-/** Appends the checkpoint of a summary to the transcript. */
-export const enter = (
+/**
+ * Writes a summary inside a turn, which waits for all of them together no longer than the timeout; `null` when none came of
+ * it.
+ */
+export const ask = Effect.fnUntraced(function*(
+  turn: Turn.Turn,
   self: Summaries,
-  transcript: Transcript.Transcript,
-  made: Summarise.Made
-): Stage.Ready => {
-  const checkpoint = transcript.entries.length
-  Transcript.append(transcript, made.message, "library")
-  return { checkpoint, seqs: made.span.seqs, inPlace: self.summary.placement === "inPlace" }
-}
+  plan: Summarise.Plan
+): Effect.fn.Return<Session.State["ready"]> {
+  const begun = yield* Clock.currentTimeMillis
+  if (turn.summaries.asked++ === 0) turn.summaries.deadline = begun + Duration.toMillis(self.summary.timeout)
+  const left = turn.summaries.deadline - begun
+  if (left <= 0) return null
+  const before = turn.state.ready
+  yield* Turn.say(turn, startedEvent(plan, turn.state.pace.count))
+  const timeout = Duration.min(self.summary.timeout, Duration.millis(left))
+  const { exit, milliseconds } = yield* awaited(turn.runtime, self, plan, timeout)
+  takeExit(turn, self, exit, milliseconds)
+  if (Exit.isFailure(exit)) return null
+  const made = turn.state.ready
+  // The one that waited before waits on.
+  pace(turn, {}, before)
+  return made
+})
 
 /** Growth of the count, as a share of the budget, before a span is looked for again where there was none. */
 const searchStep = 0.02
 
 /** Whether a span is to be looked for at this request. */
-export const isDue = (self: Summaries, count: number, limit: number): boolean =>
-  self.summary.mode === "background" && phaseOf(self) === "idle" && count >= self.notBefore
-  && Refire.mayStart(self.refire, self.summary, count, limit)
+export const isDue = (self: Summaries, state: Session.State, count: number, limit: number): boolean =>
+  self.summary.mode === "background" && !state.isCompacting && phaseOf(self, state) === "idle"
+  && count >= state.pace.notBefore && Refire.mayStart(state.pace.refire, self.summary, count, limit)
 
 /** There was no span worth a call. */
-export const foundNone = (self: Summaries, count: number, limit: number): void => {
-  self.notBefore = count + Math.ceil(searchStep * limit)
-}
-
-/** What a pass made of the summary that was ready. */
-export interface Outcome {
-  readonly isAbsorbed: boolean
-  /** A boundary left the summary out because it would make the view no smaller. */
-  readonly isUseless: boolean
-  readonly isStale: boolean
-  /** What the request counts now. */
-  readonly count: number
-  /** Whether the summaries that the request asked for brought it below the trigger, without the ladder. */
-  readonly isConverged: boolean
-  readonly generation: number
-}
-
-/** Takes in how a request ended: whether the summary that was ready is used, stays ready, or is given up. */
-export const settle = Effect.fnUntraced(function*(self: Summaries, outcome: Outcome, limit: number) {
-  const { ready } = self
-  self.tools = (yield* Summarizer.Tools) ?? self.tools
-  // The view is another one after a boundary: what was no span in a fuller one may be one in it.
-  if (outcome.count < self.count) self.notBefore = 0
-  self.count = outcome.count
-  self.refire = Refire.request(self.refire, self.summary, outcome.count, limit)
-  if (self.asked > 0) self.backoff = outcome.isConverged ? 0 : backoffRequests
-  else if (self.backoff > 0) self.backoff--
-  if (ready === undefined) return
-  if (outcome.isAbsorbed) {
-    self.ready = undefined
-    yield* absorbed(self, ready, outcome.count, outcome.generation, limit)
-  } else if (outcome.isStale) {
-    self.ready = undefined
-    yield* refuse(self, "stale", "a part of the span is no longer in the view")
-  } else if (outcome.isUseless) {
-    self.ready = undefined
-    yield* refuse(self, "notSmaller", "the span costs no more than the checkpoint as it stands in the view now")
-  }
-})
+export const foundNone = (turn: Turn.Turn, count: number, limit: number): void =>
+  pace(turn, { notBefore: count + Math.ceil(searchStep * limit) })
 
 /** Tells that a checkpoint stands for its span now. */
 export const absorbed = (
-  self: Summaries,
-  ready: Stage.Ready,
+  turn: Turn.Turn,
+  { summary }: Summaries,
+  checkpoint: { readonly checkpoint: number; readonly seqs: ReadonlyArray<number> },
   count: number,
-  generation: number,
   limit: number
-): Effect.Effect<void> => {
-  self.refire = Refire.absorbed(self.refire, self.summary, count, limit)
-  self.notBefore = 0
-  return self.publish({ _tag: "SummaryAbsorbed", seq: ready.checkpoint, entries: ready.seqs.length, generation })
+): void => {
+  const ready = checkpoint.checkpoint === turn.state.ready?.checkpoint ? null : turn.state.ready
+  pace(turn, { refire: Refire.absorbed(turn.state.pace.refire, summary, count, limit), notBefore: 0 }, ready)
+  Turn.tell(turn, {
+    _tag: "SummaryAbsorbed",
+    seq: checkpoint.checkpoint,
+    entries: checkpoint.seqs.length,
+    generation: turn.state.generation
+  })
 }
 
-/** What of the summaries is saved with a session, beside the one that is ready: what decides when the next one begins. */
-export const Pace = Schema.Struct({
-  refire: Refire.State,
-  count: Schema.Natural,
-  notBefore: Schema.Natural,
-  backoff: Schema.Natural
-})
+/** Takes in that a request counts so many tokens, and whether summaries that it waited for helped. */
+export const counted = (
+  turn: Turn.Turn,
+  { summary }: Summaries,
+  count: number,
+  limit: number,
+  isConverged: boolean
+): void => {
+  const { backoff, count: before, notBefore, refire } = turn.state.pace
+  pace(turn, {
+    // The view is another one after a boundary: what was no span in a fuller one may be one in it.
+    notBefore: count < before ? 0 : notBefore,
+    count,
+    refire: Refire.request(refire, summary, count, limit),
+    backoff: turn.summaries.asked > 0 ? isConverged ? 0 : backoffRequests : Math.max(0, backoff - 1)
+  })
+}
 
-export type Pace = typeof Pace.Type
+/** The pass of a request failed; summaries that it asked for did not help. */
+export const gaveUp = (turn: Turn.Turn): void => {
+  if (turn.summaries.asked > 0) pace(turn, { backoff: backoffRequests })
+}
 
-export const initialPace: Pace = { refire: Refire.initial, count: 0, notBefore: 0, backoff: 0 }
+/** Gives up the summary that waits, which is of no use any more. */
+export const giveUp = (turn: Turn.Turn, why: "stale" | "useless"): void =>
+  why === "stale"
+    ? refuse(turn, "stale", "a part of the span is no longer in the view", null)
+    : refuse(turn, "notSmaller", "the span costs no more than the checkpoint as it stands in the view now", null)
 
-export const paceOf = ({ backoff, count, notBefore, refire }: Summaries): Pace => ({
-  refire,
-  count,
-  notBefore,
-  backoff
-})
+/** Which summary waits for a boundary from here on. */
+export const wait = (turn: Turn.Turn, ready: Session.State["ready"]): void => pace(turn, {}, ready)
 
-/** Gives up what is being written and what waits: they are about a transcript that is no more. */
-export const clear = (self: Summaries, pace: Pace): Effect.Effect<void> =>
-  Effect.andThen(
-    FiberHandle.clear(self.handle),
-    Effect.sync(() => {
-      self.isRunning = false
-      self.made = undefined
-      self.ready = undefined
-      self.asked = 0
-      Object.assign(self, pace)
-    })
-  )
-
-/** Makes the summaries of a session; they end with its scope. */
-export const make = (
-  service: Summarizer.Service,
-  summary: Settings.Summary,
-  publish: Publish,
-  retry: Schedule.Schedule<unknown, Failure> | undefined
-) =>
-  Effect.map(FiberHandle.make<unknown>(), (handle): Summaries => ({
-    service,
-    summary,
-    retry,
-    handle,
-    publish,
-    tools: undefined,
-    refire: Refire.initial,
-    isRunning: false,
-    made: undefined,
-    ready: undefined,
-    count: 0,
-    notBefore: 0,
-    backoff: 0,
-    asked: 0,
-    deadline: 0
-  }))
+/** Lets summaries be made again after too many failures in a row. */
+export const resume = (turn: Turn.Turn): void =>
+  pace(turn, { refire: { ...turn.state.pace.refire, failures: 0, isOpen: false } })

@@ -162,7 +162,7 @@ describe("a decorated model", () => {
           provide: CompactedModel.withCompaction(Model.make("a", "a1", Fake.model(seen, () => Effect.fail(Fake.down)))),
           attempts: 2
         },
-        { provide: CompactedModel.withCompaction(Model.make("b", "b1", Fake.model(seen, answers(777)))) }
+        { provide: CompactedModel.withCompaction(Model.make("b", "b1", Fake.model(seen, answers(1_777)))) }
       )
       const self = yield* manager({ meter: "actual" })
       yield* LanguageModel.generateText({ prompt: session }).pipe(Effect.withExecutionPlan(plan), within(self))
@@ -170,7 +170,7 @@ describe("a decorated model", () => {
       assert.deepStrictEqual(seen.prompts[1], seen.prompts[0])
       assert.deepStrictEqual(seen.prompts[2], seen.prompts[0])
       assert.strictEqual((yield* self.status).generation, 1)
-      assert.deepStrictEqual((yield* self.sync(session)).count, { tokens: 777, kind: "usage" })
+      assert.deepStrictEqual((yield* self.sync(session)).count, { tokens: 1_777, kind: "usage" })
     }))
 
   const finishes: ReadonlyArray<readonly [string, Fake.Answer, number | undefined]> = [

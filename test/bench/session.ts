@@ -20,7 +20,12 @@ const message = (at: number) =>
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: `${at}: ${"a line of text ".repeat(8)}` })] })
 
 const event = (at: number) =>
-  SessionLog.encode({ _tag: "Appended", messages: [{ message: message(at), origin: "caller" }] })
+  SessionLog.encode({
+    _tag: "Appended",
+    messages: [{ message: message(at), origin: "caller" }],
+    caps: [],
+    price: { system: 0, messages: 30 }
+  })
 
 const since = (start: number) => performance.now() - start
 
@@ -81,7 +86,11 @@ const opening = Effect.gen(function*() {
     const visit = <A>(use: (store: SessionStore.Log) => Effect.Effect<A, unknown>) =>
       Effect.scoped(Effect.flatMap(SessionStore.openDirectory(directory, { fsync: "never" }), use))
     const open = (store: SessionStore.Log) => ContextManager.open("session", { settings }).pipe(OneLog.provide(store))
-    const goOn = (manager: ContextManager.ContextManager<Policy.PassError>, from: number, to: number) =>
+    const goOn = (
+      manager: ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>,
+      from: number,
+      to: number
+    ) =>
       Effect.gen(function*() {
         const rounds: Array<number> = []
         for (let at = from; at < to; at++) {

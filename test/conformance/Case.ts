@@ -1,9 +1,10 @@
 import type * as Effect from "effect/Effect"
 
-/** What came of one case: nothing when it passed, else what was expected and what came. */
+/** What came of one case: no failure when it passed; `skipped` says why it was not run. */
 export interface Outcome {
   readonly name: string
   readonly failures: ReadonlyArray<Failure>
+  readonly skipped?: string
 }
 
 export interface Failure {

@@ -3,18 +3,14 @@ import { isObject, type Kind, type Outcome } from "./Case.ts"
 import * as Ladder from "./Ladder.ts"
 import * as Meter from "./Meter.ts"
 import * as Prune from "./Prune.ts"
-import * as Surface from "./Surface.ts"
-import * as Transaction from "./Transaction.ts"
+import * as Retired from "./Retired.ts"
 
 /** Every kind of case file there is. */
 export const all: ReadonlyArray<Kind> = [
   Ladder.kind,
   Meter.kind,
   Prune.kind,
-  Surface.pairing,
-  Surface.region,
-  Surface.fold,
-  Transaction.kind
+  ...Retired.kinds
 ]
 
 /** Runs the cases of a file, one of a kind or several under keys of their own; none when no kind knows it. */

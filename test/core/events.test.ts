@@ -19,7 +19,7 @@ const published = (
   extra: Settings.Input,
   program: (
     manager: ContextManager.ContextManager<Policy.PassError>
-  ) => Effect.Effect<ReadonlyArray<ContextManager.Request>, Policy.PassError | Schema.SchemaError>
+  ) => Effect.Effect<ReadonlyArray<ContextManager.Request>, Policy.PassError | ContextManager.InvalidMessages>
 ) =>
   Effect.gen(function*() {
     const manager = yield* ContextManager.make({ settings: { ...settings, ...extra } })

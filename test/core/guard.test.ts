@@ -22,10 +22,10 @@ const start = Stage.fromPrompt(session, { settings, budget: 7_000 })
 
 const until = 3_500 + required
 
-const remembering = (pass: Stage.Pass, memory: Partial<Stage.PassMemory>): Stage.Pass => ({
-  ...pass,
-  memory: { ...pass.memory, ...memory }
-})
+const floorOf = (pass: Stage.Pass) => Stage.recall(pass, Guard.clearFloor)
+
+const remembering = (pass: Stage.Pass, memory: Partial<ReturnType<typeof floorOf>>): Stage.Pass =>
+  Stage.remember(pass, Guard.clearFloor, { ...floorOf(pass), ...memory })
 
 const refused = { streak: 1, skipped: { limit: 7_000, until } }
 
@@ -89,7 +89,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
           Effect.provideService(CompactionEvent.Publisher, (event) => Effect.sync(() => events.push(event)))
         )
         assert.strictEqual(judged.view, before.view, "it is taken back")
-        assert.strictEqual(judged.memory.streak, before.memory.streak + (counts ? 1 : 0))
+        assert.strictEqual(floorOf(judged).streak, floorOf(before).streak + (counts ? 1 : 0))
         assert.deepStrictEqual(events.map(({ _tag }) => _tag), counts ? ["CompactionSkipped"] : [])
         if (!counts) assert.deepStrictEqual(judged.memory, before.memory)
       }))
@@ -101,13 +101,13 @@ describe("clearAtLeast counts refusals that say something new", () => {
       const after = yield* Ladder.climb(Ladder.progressive, pass, { target: 3_500 })
       assert.isBelow(after.view.price, 3_500, "a pass rarely ends at its aim")
       const first = yield* Guard.clearAtLeast(pass, after)
-      assert.deepStrictEqual(first.memory.skipped, { limit: 7_000, until })
+      assert.deepStrictEqual(floorOf(first).skipped, { limit: 7_000, until })
       const dearer = { ...pass, scale: 1.25 }
       const scaled = yield* Guard.clearAtLeast(dearer, { ...after, scale: 1.25 })
-      assert.deepStrictEqual(scaled.memory.skipped, { limit: 7_000, until: 4_375 + required })
+      assert.deepStrictEqual(floorOf(scaled).skipped, { limit: 7_000, until: 4_375 + required })
       // Without an aim, what the pass came down to is all that is known.
       const aimless = yield* Guard.clearAtLeast(pass, { ...after, report: { ...after.report, target: null } })
-      assert.deepStrictEqual(aimless.memory.skipped, { limit: 7_000, until: after.view.price + required })
+      assert.deepStrictEqual(floorOf(aimless).skipped, { limit: 7_000, until: after.view.price + required })
     }))
 
   it.effect("forgets with the streak: when a pass is accepted, and when it is let through", () =>
@@ -117,7 +117,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
       const enough = { ...pass, settings: { ...pass.settings, clearAtLeast: 100 } }
       const accepted = yield* Guard.clearAtLeast(enough, after)
       assert.strictEqual(accepted.view, after.view)
-      assert.deepInclude({ ...accepted.memory }, { streak: 0, skipped: null })
+      assert.deepInclude(floorOf(accepted), { streak: 0, skipped: null })
       const over: Stage.Pass = {
         ...pass,
         sizes: { ...pass.sizes, limit: pass.view.price - 1 },
@@ -125,7 +125,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
       }
       const through = yield* Guard.clearAtLeast(over, after)
       assert.strictEqual(through.view, after.view)
-      assert.deepInclude({ ...through.memory }, { streak: 0, skipped: null, overrides: 1 })
+      assert.deepInclude(floorOf(through), { streak: 0, skipped: null, overrides: 1 })
     }))
 
   /** How a session that grows by about 70 tokens a request goes on, until it fails. */

@@ -102,7 +102,7 @@ describe("append", () => {
         const input = [{ role: "user", content: "fine" }, ...messages]
         // What is tested is what the type does not allow.
         const error = yield* Effect.flip(manager.append(input as unknown as Prompt.RawInput))
-        assert.strictEqual(error._tag, "SchemaError")
+        assert.strictEqual(error._tag, "InvalidMessages")
         assert.include(error.message, says)
         assert.strictEqual((yield* manager.history).content.length, 1)
       }))

@@ -141,11 +141,11 @@ describe("export and restore", () => {
     readonly [name: string, change: (state: ReturnType<typeof fieldsOf>) => unknown, says: string]
   > = [
     ["nothing", () => null, "Expected"],
-    ["another version", (state) => ({ ...state, version: 2 }), "version"],
+    ["another version", (state) => ({ ...state, version: 1 }), "version"],
     ["no messages", ({ messages: _, ...state }) => state, "messages"],
     ["a decision of no kind", (state) => ({ ...state, decisions: [{ _tag: "Forget", seq: 0 }] }), "decisions"],
     ["a negative seq", (state) => ({ ...state, decisions: [{ _tag: "Stub", seq: -1, at: 0, k: 1 }] }), "seq"],
-    ["a memory without its level", (state) => ({ ...state, memory: { ...state.memory, level: "8" } }), "level"]
+    ["a level that is no number", (state) => ({ ...state, level: "8" }), "level"]
   ]
   for (const [name, change, says] of bad) {
     it.effect(`refuses a state with ${name}, and changes nothing`, () =>

@@ -141,9 +141,12 @@ describe("edges of the rungs", () => {
     }))
 
   /** A pass whose count is above its trigger while its price is far below. */
-  const heavy = Effect.fnUntraced(function*(memory: Partial<Stage.PassMemory>, settings: Settings.Input = {}) {
+  const heavy = Effect.fnUntraced(function*(
+    { generation = 0, memory = Stage.noMemory }: Partial<Pick<Stage.Pass, "generation" | "memory">>,
+    settings: Settings.Input = {}
+  ) {
     const pass = yield* Stage.fromPrompt(prompt(user("go"), assistant("yes"), user("end")), { settings, budget: 4_000 })
-    return { ...pass, count: { ...pass.count, tokens: 3_900 }, memory: { ...pass.memory, ...memory } }
+    return { ...pass, count: { ...pass.count, tokens: 3_900 }, generation, memory }
   })
 
   it.effect("a pass without power is named once in each generation, not once for good", () =>
@@ -156,12 +159,10 @@ describe("edges of the rungs", () => {
       const run = (pass: Stage.Pass) =>
         Effect.provideService(Ladder.progressive(pass), CompactionEvent.Publisher, publish)
       const first = yield* run(yield* heavy({ generation: 1 }))
-      assert.strictEqual(first.memory.powerless, 1)
-      yield* run(yield* heavy(first.memory))
+      yield* run(yield* heavy(first))
       assert.deepStrictEqual(named, ["CompactionPowerless"])
-      const next = yield* run(yield* heavy({ ...first.memory, generation: 2 }))
+      yield* run(yield* heavy({ ...first, generation: 2 }))
       assert.deepStrictEqual(named, ["CompactionPowerless", "CompactionPowerless"])
-      assert.strictEqual(next.memory.powerless, 2)
     }))
 
   it.effect("whether the number of entries alone called for a pass is asked of the count, not of the price", () =>
@@ -236,7 +237,7 @@ describe("Guard.clearAtLeast, alone", () => {
     Effect.gen(function*() {
       const events: Array<CompactionEvent.CompactionEvent> = []
       const pass = yield* exhausting(settings)
-      const before = { ...pass, memory: { ...pass.memory, streak } }
+      const before = Stage.remember(pass, Guard.clearFloor, { streak, skipped: null, overrides: 0 })
       const freed = pass.view.price - (yield* truncate(pass)).view.price
       const after = yield* Effect.result(guarded(before)).pipe(
         Effect.provideService(CompactionEvent.Publisher, (event) => Effect.sync(() => events.push(event)))
@@ -253,12 +254,12 @@ describe("Guard.clearAtLeast, alone", () => {
         assert.strictEqual(after._tag, "Success")
         if (after._tag === "Failure") return
         assert.deepStrictEqual(changesOf(after.success).truncated, [4, 6, 8])
-        assert.strictEqual(after.success.memory.streak, 0)
+        assert.strictEqual(Stage.recall(after.success, Guard.clearFloor).streak, 0)
         assert.deepStrictEqual(events, [])
       }
       const off = yield* judge({ clearAtLeast: null }, 2)
       if (off.after._tag === "Success") {
-        assert.strictEqual(off.after.success.memory.streak, 2, "off, it touches nothing")
+        assert.strictEqual(Stage.recall(off.after.success, Guard.clearFloor).streak, 2, "off, it touches nothing")
       }
     }))
 
@@ -268,7 +269,7 @@ describe("Guard.clearAtLeast, alone", () => {
       assert.strictEqual(after._tag, "Success")
       if (after._tag === "Failure") return
       assert.isTrue(after.success.view === before.view)
-      assert.strictEqual(after.success.memory.streak, 2)
+      assert.strictEqual(Stage.recall(after.success, Guard.clearFloor).streak, 2)
       assert.deepStrictEqual(events, [{
         _tag: "CompactionSkipped",
         freed,
@@ -353,7 +354,7 @@ describe("a ladder", () => {
       const pass = yield* infeasible({})
       const after = yield* Ladder.progressive(pass)
       assert.isTrue(after.view === pass.view)
-      assert.deepStrictEqual(after.memory.holders, [0])
+      assert.deepStrictEqual(Stage.recall(after, Ladder.infeasible), [0])
       assert.strictEqual(after.report.infeasible?.over, pass.view.price - 200)
     }))
 

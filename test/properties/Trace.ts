@@ -225,7 +225,7 @@ export const run = Effect.fnUntraced(
     const request = (budget: number | undefined): Effect.Effect<ContextManager.Request, Failure> =>
       owned
         ? budget === undefined ? manager.request : manager.requestWith({ budget })
-        : manager.sync(Prompt.fromMessages(kept))
+        : Effect.catchTag(manager.sync(Prompt.fromMessages(kept)), "InvalidMessages", Effect.die)
 
     const ask = Effect.fnUntraced(function*(budget: number | undefined) {
       const statusBefore: ContextManager.Status = yield* manager.status

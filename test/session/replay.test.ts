@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import type * as Policy from "effect-compaction/Policy"
+import * as Session from "effect-compaction/Session"
 import * as SessionLog from "effect-compaction/SessionLog"
 import type * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
@@ -35,7 +36,7 @@ const copied = Effect.fnUntraced(function*(store: SessionStore.Log) {
   return copy
 })
 
-type Manager = ContextManager.ContextManager<Policy.PassError>
+type Manager = ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>
 
 const shown = (view: View.View) => view.items.map(({ message, seq }) => [seq, Trace.written(message)])
 
@@ -52,9 +53,9 @@ const check = Effect.fnUntraced(
     const exported = yield* live.export
     // From the snapshot on, from the first event on, and as they are kept along the way.
     const figures = yield* live.figures
-    assert.deepStrictEqual((yield* SessionLog.read(store)).figures, figures, at)
+    assert.deepStrictEqual((yield* SessionLog.read(store)).state.figures, figures, at)
     const log = yield* copied(store)
-    assert.deepStrictEqual((yield* SessionLog.read(log)).figures, figures, at)
+    assert.deepStrictEqual((yield* SessionLog.read(log)).state.figures, figures, at)
     yield* Effect.scoped(Effect.gen(function*() {
       const replayed = yield* open(script, log)
       assert.deepStrictEqual(shown(yield* replayed.view), shown(yield* live.view), at)
@@ -103,6 +104,8 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
         break
       case "reset":
         kept = []
+        // It forgets what was billed too.
+        bills.length = 0
         yield* live.reset
         break
       case "edit":
@@ -161,7 +164,7 @@ describe("live state equals replayed state", () => {
           for (const each of yield* Effect.scoped(play(Script.make(seed)))) seen.add(each)
         }
         const expected = [
-          ...Object.keys(SessionLog.Event.cases),
+          ...Object.keys(Session.Event.cases),
           "compactNow Some",
           "compactNow None",
           "compactNow CompactionBusy"

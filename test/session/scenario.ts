@@ -21,7 +21,7 @@ export const open = (store: SessionStore.Log) =>
     OneLog.provide(store)
   )
 
-export type Manager = ContextManager.ContextManager<Policy.PassError>
+export type Manager = ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>
 
 const turn = (random: Random.Random, at: number): Prompt.Prompt => {
   const id = `call_${at}`

@@ -65,19 +65,21 @@ const turn = (at: number) =>
     })
   ])
 
-const play = Effect.fnUntraced(function*(manager: ContextManager.ContextManager<Policy.PassError>, turns = 4) {
-  for (let at = 0; at < turns; at++) {
-    yield* manager.append(turn(at))
-    yield* manager.request
-    yield* manager.observe({ inputTokens: { total: 5_000 } })
+const play = Effect.fnUntraced(
+  function*(manager: ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>, turns = 4) {
+    for (let at = 0; at < turns; at++) {
+      yield* manager.append(turn(at))
+      yield* manager.request
+      yield* manager.observe({ inputTokens: { total: 5_000 } })
+    }
   }
-})
+)
 
 const tagOf = (event: Schema.Json) => (event as { readonly _tag: string })._tag
 
 const eventsOf = (store: SessionStore.Log) => Effect.map(store.read({ whole: true }), ({ events }) => events)
 
-const shown = (manager: ContextManager.ContextManager<Policy.PassError>) =>
+const shown = (manager: ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>) =>
   Effect.map(manager.view, ({ items }) => items.map(({ message, seq }) => [seq, Trace.written(message)]))
 
 /** A store in memory that fails where it is told to. */
@@ -112,7 +114,7 @@ describe("compactNow in a session with a log", () => {
       assert.strictEqual(report.commandId, "c-1")
       assert.deepStrictEqual(batches.map((batch) => batch.filter((tag) => tag !== "Changed")), [
         ["CompactionStarted"],
-        ["Summarised", "Appended", "Decided", "Held"],
+        ["Summarised", "Decided", "Paced", "Held"],
         ["CompactionEnded"]
       ])
       const events = (yield* eventsOf(store)) as ReadonlyArray<{ readonly [key: string]: Schema.Json }>
@@ -328,6 +330,30 @@ describe("forks and rewinds", () => {
     }))
 })
 
+/** A summary of some entries, as it is written. */
+const summaryOf = (seqs: ReadonlyArray<number>): Schema.Json =>
+  SessionLog.encode({
+    _tag: "Summarised",
+    checkpoint: Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "so far" })] }),
+    seqs,
+    inPlace: true,
+    price: 1,
+    text: "so far",
+    raw: "so far",
+    purpose: "compaction",
+    provider: null,
+    model: null,
+    layout: "suffix",
+    fallback: null,
+    outputLimit: 400,
+    input: null,
+    cacheRead: null,
+    cacheWrite: null,
+    output: null,
+    milliseconds: 0,
+    commandId: null
+  })
+
 describe("a log that cannot be read", () => {
   const cases: ReadonlyArray<readonly [string, Schema.Json, string]> = [
     ["an event of a kind that is not known", { _tag: "Dreamt", of: 1 }, "the event Dreamt is unknown"],
@@ -337,9 +363,10 @@ describe("a log that cannot be read", () => {
       { _tag: "Dropped", messages: -1, decisions: 0 },
       "the event Dropped is not as it should be"
     ],
-    ["an event that cannot follow", { _tag: "Dropped", messages: 9, decisions: 0 }, "it keeps more than there is"],
-    ["a decision about nothing", { _tag: "Decided", decisions: [{ _tag: "Remove", seqs: [99], at: 1 }] }, "not there"],
-    ["a newer version", { _tag: "Opened", version: 2 }, "it is of version 2"]
+    ["an event that cannot follow", { _tag: "Dropped", messages: 9, memory: {} }, "it keeps more than there is"],
+    ["a summary of nothing", summaryOf([99]), "not there"],
+    ["a newer version", { _tag: "Opened", version: 3 }, "it is of version 3, and only 2 is known here"],
+    ["an older version", { _tag: "Opened", version: 1 }, "it is of version 1, and only 2 is known here"]
   ]
   for (const [what, event, reason] of cases) {
     it.effect(`${what} is named with its line`, () =>

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import type * as Policy from "effect-compaction/Policy"
+import * as Session from "effect-compaction/Session"
 import * as SessionLog from "effect-compaction/SessionLog"
 import type * as SessionStore from "effect-compaction/SessionStore"
 import * as Summarizer from "effect-compaction/Summarizer"
@@ -26,7 +27,7 @@ const open = (script: Script.Script, store: SessionStore.Log) =>
     OneLog.provide(store)
   )
 
-type Manager = ContextManager.ContextManager<Policy.PassError>
+type Manager = ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>
 
 /** What is sent, or the failure's name; and where the session stands. */
 const sentBy = (manager: Manager, budget: number | undefined) =>
@@ -108,7 +109,7 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
       yield* Scope.close(scope, Exit.void)
       const isKept = random.chance(0.8)
       if (isKept) yield* SessionLog.snapshot(store)
-      const { abridged } = yield* SessionLog.read(store)
+      const { state: { abridged } } = yield* SessionLog.read(store)
       if (abridged !== null) seen.abridged++
       seen.skipped += (abridged?.runs ?? []).reduce((sum, run) => sum + run.entries, 0)
       const before = reads.whole
@@ -168,6 +169,28 @@ describe("a snapshot leaves out what was removed, but for", () => {
   const signed = Prompt.makePart("reasoning", { text: "hm", options: { anthropic: { signature: "c2ln" } } })
   const done = [assistant(call("b")), result("b")]
 
+  const boundary: typeof Session.Decided.Type["told"] = {
+    _tag: "Compacted",
+    before: 9,
+    after: 3,
+    freed: 6,
+    messagesBefore: 9,
+    messagesAfter: 3,
+    removed: 6,
+    truncated: 0,
+    stubbed: 0,
+    absorbed: 0,
+    session: { removed: 6, truncated: 0, stubbed: 0, altered: 0, absorbed: 0 },
+    level: 1,
+    count: 9,
+    kind: "estimated",
+    budget: 10,
+    target: 5,
+    generation: 1,
+    protectedRecent: 0,
+    protectedToolResults: 0
+  }
+
   const cases: ReadonlyArray<{
     readonly name: string
     readonly messages: ReadonlyArray<Prompt.Message>
@@ -205,17 +228,28 @@ describe("a snapshot leaves out what was removed, but for", () => {
     it.effect(name, () =>
       Effect.gen(function*() {
         const store = yield* OneLog.memory
-        const events: ReadonlyArray<SessionLog.Event> = [
-          { _tag: "Opened", version: SessionLog.version },
-          { _tag: "Appended", messages: messages.map((message) => ({ message, origin: "caller" })) },
-          { _tag: "Decided", decisions: [{ _tag: "Remove", seqs: messages.map((_, at) => at), at: messages.length }] }
+        const events: ReadonlyArray<Session.Event> = [
+          { _tag: "Opened", version: Session.version },
+          {
+            _tag: "Appended",
+            messages: messages.map((message) => ({ message, origin: "caller" })),
+            caps: [],
+            price: { system: 0, messages: 0 }
+          },
+          {
+            _tag: "Decided",
+            decisions: [{ _tag: "Remove", seqs: messages.map((_, at) => at), at: messages.length }],
+            memory: {},
+            told: boundary
+          }
         ]
         yield* store.append(events.map(SessionLog.encode))
         yield* SessionLog.snapshot(store)
-        const state = yield* SessionLog.read(store)
-        assert.deepStrictEqual(state.messages.map(({ message }) => message), stays.map((at) => messages[at]!))
+        const { state } = yield* SessionLog.read(store)
+        const kept = state.messages.all.slice(0, state.messages.length)
+        assert.deepStrictEqual(kept.map(({ message }) => message), stays.map((at) => messages[at]!))
         assert.strictEqual(state.entries, messages.length)
-        assert.strictEqual((yield* SessionLog.readWhole(store, 3)).messages.length, messages.length)
+        assert.strictEqual((yield* SessionLog.readWhole(store, 3)).state.messages.length, messages.length)
       }))
   }
 })

@@ -2,6 +2,7 @@ import * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Guard from "effect-compaction/Guard"
 import type * as Policy from "effect-compaction/Policy"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
@@ -29,9 +30,9 @@ export const opening: ReadonlyArray<Prompt.Message> = [
 ]
 
 /** A turn of about 510 tokens: a call, and its result of 2,000 characters. */
-export const turnOf = (n: number): ReadonlyArray<Prompt.Message> => turn(`file-${n}.ts`, 2_000)
+export const turnOf = (n: number): ReadonlyArray<Prompt.Message> => turn(`file-${n}`, 2_000)
 
-export type Manager = ContextManager.ContextManager<Policy.PassError>
+export type Manager = ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>
 
 interface Given {
   readonly summarizer?: Summarizer.Service | undefined

@@ -1,0 +1,125 @@
+/** What comes into a session from outside, and what is dropped of it. */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as Guard from "../Guard.ts"
+import * as Ladder from "../Ladder.ts"
+import type * as Session from "../Session.ts"
+import * as Stage from "../Stage.ts"
+import * as Transcript from "../Transcript.ts"
+import { sameMessage } from "../wire/sameMessage.ts"
+import * as Abridge from "./abridge.ts"
+import * as Growing from "./growing.ts"
+import * as Ingress from "./ingress.ts"
+import * as Layout from "./layout.ts"
+import * as Passes from "./passes.ts"
+import * as Runtime from "./runtime.ts"
+import * as Summaries from "./summaries.ts"
+import * as Turn from "./turn.ts"
+
+/** Cuts what is too large of the results from an entry on. Nothing of them was sent, so it is no boundary. */
+const capsOf = (turn: Turn.Turn, from: number): ReadonlyArray<Ingress.Capped> => {
+  const { locate, settings } = turn.runtime
+  const { index, transcript } = Runtime.layoutOf(turn.runtime, turn.state)
+  return Ingress.capsOf(settings, transcript, index, locate, from)
+}
+
+const priceOf = (entries: ReadonlyArray<Transcript.Entry>, from: number) => {
+  const price = { system: 0, messages: 0 }
+  for (let at = from; at < entries.length; at++) {
+    const entry = entries[at]!
+    price[entry.role === "system" ? "system" : "messages"] += entry.price
+  }
+  return price
+}
+
+/** Takes in messages, each an event of its own: what is cut of one is decided before the next one comes. */
+export const take = Effect.fnUntraced(function*(turn: Turn.Turn, messages: ReadonlyArray<Prompt.Message>) {
+  for (const message of messages) {
+    if (Abridge.reachesBack(Runtime.layoutOf(turn.runtime, turn.state).transcript, message)) yield* Turn.whole(turn)
+    const { transcript } = Runtime.layoutOf(turn.runtime, turn.state)
+    const from = transcript.entries.length
+    // The layout is ahead of the state until the event is taken in.
+    Transcript.append(transcript, message)
+    const { index } = turn.runtime.caches.layout!
+    const { locate, settings } = turn.runtime
+    const capped = Ingress.capsOf(settings, transcript, index, locate, from)
+    Turn.take(turn, {
+      _tag: "Appended",
+      messages: [{ message, origin: "caller" }],
+      caps: capped.map(({ decision }) => decision),
+      price: priceOf(transcript.entries, from)
+    })
+    for (const { event } of capped) Turn.tell(turn, event)
+  }
+})
+
+/** Cuts the results of a session that was opened or restored under a cap that it did not have. */
+export const capAll = (turn: Turn.Turn): void => {
+  const capped = capsOf(turn, 0)
+  if (capped.length === 0) return
+  const price = { system: 0, messages: 0 }
+  Turn.take(turn, { _tag: "Appended", messages: [], caps: capped.map(({ decision }) => decision), price })
+  for (const { event } of capped) Turn.tell(turn, event)
+}
+
+/** The memory of a session in which a streak of refusals begins anew, since what was refused is not what comes next. */
+export const withoutStreak = (memory: Stage.Memory): Stage.Memory => {
+  const floor = Stage.recall({ memory }, Guard.clearFloor)
+  if (floor.streak === 0) return memory
+  return { ...memory, [Guard.clearFloor.key]: Guard.clearFloor.encode({ ...floor, streak: 0 }) }
+}
+
+/** The same of a session whose history was cut: nothing is known to be infeasible either. */
+const afterDrop = (memory: Stage.Memory): Stage.Memory => {
+  const kept = withoutStreak(memory)
+  if (Stage.recall({ memory: kept }, Ladder.infeasible) === null) return kept
+  return { ...kept, [Ladder.infeasible.key]: Ladder.infeasible.encode(null) }
+}
+
+/** What is being summarised is about a history that is no more. */
+export const stopSummaries = ({ summaries }: Runtime.Runtime): Effect.Effect<void> =>
+  summaries === undefined ? Effect.void : Summaries.stop(summaries)
+
+/** Drops the messages from one on, with what was decided since they came. */
+const dropFrom = Effect.fnUntraced(function*(turn: Turn.Turn, messages: number) {
+  yield* stopSummaries(turn.runtime)
+  const { entries } = turn.state
+  Turn.take(turn, { _tag: "Dropped", messages, memory: afterDrop(turn.state.memory) })
+  const layout = Runtime.layoutOf(turn.runtime, turn.state)
+  Layout.update(layout, turn.state.entries)
+  Passes.hold(turn, layout, turn.state.figures.breakdown.tools)
+  Turn.tell(turn, { _tag: "TranscriptDiverged", seq: turn.state.entries, dropped: entries - turn.state.entries })
+})
+
+/** Drops the message of an entry and all that came after it. */
+export const rewind = Effect.fnUntraced(function*(turn: Turn.Turn, entry: number) {
+  yield* Turn.whole(turn)
+  const { messages } = turn.state
+  let entries = 0
+  let at = 0
+  for (; at < messages.length; at++) {
+    entries += Transcript.entriesOf(messages.all[at]!.message)
+    if (entries > entry) break
+  }
+  if (at < messages.length) yield* dropFrom(turn, at)
+})
+
+/** Takes in a caller's prompt: finds the first message that is not the one seen before, and takes in from there. */
+export const reconcile = Effect.fnUntraced(function*(turn: Turn.Turn, incoming: ReadonlyArray<Prompt.Message>) {
+  yield* Turn.whole(turn)
+  const { messages } = turn.state
+  let known = 0
+  let at = 0
+  for (; at < messages.length; at++) {
+    const { message, origin } = messages.all[at]!
+    if (origin !== "caller") continue
+    if (known >= incoming.length || !sameMessage(message, incoming[known]!)) break
+    known++
+  }
+  if (at < messages.length) yield* dropFrom(turn, at)
+  yield* take(turn, incoming.slice(known))
+})
+
+/** The messages that the caller appended; checkpoints are no part of the history. */
+export const ofCaller = ({ messages }: Session.State): ReadonlyArray<Prompt.Message> =>
+  Growing.toArray(messages).filter(({ origin }) => origin === "caller").map(({ message }) => message)
