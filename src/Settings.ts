@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
-import { capMinimum } from "./text/text.ts"
+import { capMinimum } from "./text/marker.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 
 const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>

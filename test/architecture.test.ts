@@ -150,6 +150,33 @@ describe("architecture", () => {
     assert.deepStrictEqual(violations(sources), [])
   })
 
+  it("the help of the command line loads nothing that plays a session", () => {
+    const root = fileURLToPath(new URL("../src", import.meta.url))
+    const loaded = new Set<string>()
+    const load = (file: string): void => {
+      if (loaded.has(file)) return
+      loaded.add(file)
+      const source = readFileSync(join(root, `${file}.ts`), "utf8")
+      // An import that is called for is not loaded with its file.
+      for (
+        const [, typeOnly, specifier = ""] of source.matchAll(
+          /^(?:import|export)\s+(type\s+)?(?:[^"]*\sfrom\s+)?"([^"]+)"/gm
+        )
+      ) {
+        if (typeOnly === undefined && /^\..*\.ts$/.test(specifier)) {
+          load(normalize(join(dirname(file), specifier)).slice(0, -3))
+        }
+      }
+    }
+    load("cli/main")
+    assert.isTrue(loaded.has("cli/ReplayCommand"))
+    for (
+      const file of ["Policy", "ContextManager", "Transcript", "format/Format", "cli/ReplayRun", "cli/report/Report"]
+    ) {
+      assert.isFalse(loaded.has(file), file)
+    }
+  })
+
   const cases: ReadonlyArray<readonly [string, { readonly [file: string]: string }, ReadonlyArray<string>]> = [
     ["down and sideways", {
       Budget: `import * as View from "./View.ts"\nimport * as Estimator from "./Estimator.ts"`,

@@ -21,7 +21,7 @@ import * as ReplayCommand from "./ReplayCommand.ts"
 import * as SessionCommand from "./SessionCommand.ts"
 import * as Shown from "./Shown.ts"
 
-const commandOf = <Kinds extends ReadonlyArray<Kind.Any>>(policies: Policy.Policies<Kinds>) =>
+const commandOf = <Kinds extends ReadonlyArray<Kind.Any>>(policies: Effect.Effect<Policy.Policies<Kinds>>) =>
   Command.make("effect-compaction").pipe(
     Command.withDescription("Shows what a progressive ladder makes of recorded agent sessions."),
     Command.withSubcommands([
@@ -60,7 +60,7 @@ const guarded = (console: Console.Console): Console.Console => ({
  */
 export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
   args: ReadonlyArray<string>,
-  options: { readonly version: string; readonly policies: Policy.Policies<Kinds> }
+  options: { readonly version: string; readonly policies: Effect.Effect<Policy.Policies<Kinds>> }
 ): Effect.Effect<void, Failed.Failed, Command.Environment | Kind.Services<Kinds[number]>> =>
   Command.runWith(commandOf(options.policies), options)(args).pipe(
     Effect.provideService(CliOutput.Presenter, presenterOf(args)),

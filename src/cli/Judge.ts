@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Fill from "../simulate/parts/fill.ts"
@@ -12,21 +11,6 @@ import * as Retention from "../simulate/Retention.ts"
 import type * as Simulation from "../simulate/Simulation.ts"
 import * as Text from "../text/text.ts"
 import * as ShellCommand from "./ShellCommand.ts"
-
-/** The flag; what it gives is the command. */
-export const flag = Flag.String("judge").pipe(
-  Flag.withMetavar("command:CMD"),
-  Flag.withDescription(
-    "A command of the shell that says which of the planted facts the last view of a policy still tells: it reads "
-      + "{ facts, view } on standard input and prints an object of \"kept\", \"lost\" or \"stale\" by id. Needs --probes"
-  ),
-  Flag.filter(
-    (text) => ShellCommand.read(text) !== undefined,
-    (text) => `write command: and a command, for example "command:node judge.mjs"; not ${text}`
-  ),
-  Flag.map((text) => ShellCommand.read(text) ?? ""),
-  Flag.optional
-)
 
 /**
  * Fails when a judge cannot be asked, or does not answer for each fact.

@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -14,19 +13,6 @@ import type * as Kind from "../Kind.ts"
 import * as Policy from "../Policy.ts"
 import * as Settings from "../Settings.ts"
 import type * as Replay from "./Replay.ts"
-
-const names = Object.keys(Policy.presets).join(", ")
-
-/** The policies, in the order in which they are compared. */
-export const flag = Flag.String("policy").pipe(
-  Flag.withMetavar("NAME|FILE"),
-  Flag.withDescription(
-    `Policy to play under: a preset (${names}) or a JSON file; several are compared, and the flags of settings come before `
-      + "what a policy says"
-  ),
-  Flag.atLeast(1),
-  Flag.optional
-)
 
 /** Fails when a policy is no preset, cannot be read, or does not decode: one line for each problem. */
 export class PolicyFailed extends Schema.TaggedError<PolicyFailed>("effect-compaction/cli/PolicyFailed")(

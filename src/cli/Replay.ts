@@ -17,6 +17,7 @@ import * as Protection from "../ladder/protection.ts"
 import * as Policy from "../Policy.ts"
 import type * as Settings from "../Settings.ts"
 import * as Play from "../simulate/parts/play.ts"
+import * as Watch from "../simulate/parts/watch.ts"
 import type * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 
@@ -120,8 +121,11 @@ const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
   }
 }
 
-/** What the events of a request say about it, and how often its prompt breaks the wire rules. */
-export const { happened, violationsIn } = Play
+/** What the events of a request say about it. */
+export const { happened } = Play
+
+/** How often a prompt breaks the wire rules. */
+export const { violationsIn } = Watch
 
 /** A policy to play under, and the name it goes by. */
 export interface Named<E, R> extends Policy.Written<E, R> {

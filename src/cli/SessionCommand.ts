@@ -6,24 +6,8 @@
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
-import type * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
-import * as Decision from "../Decision.ts"
-import * as Estimator from "../Estimator.ts"
-import * as Receipt from "../Receipt.ts"
-import * as Session from "../Session.ts"
-import * as Growing from "../session/growing.ts"
-import * as SessionLog from "../SessionLog.ts"
-import * as SessionStore from "../SessionStore.ts"
-import * as View from "../View.ts"
-import * as Failed from "./Failed.ts"
-import * as OutputFile from "./OutputFile.ts"
 import * as SessionInput from "./SessionInput.ts"
-import * as Shown from "./Shown.ts"
-import * as Table from "./Table.ts"
 
 const directory = Argument.String("directory").pipe(
   Argument.withDescription("The directory of the session, with its log.jsonl")
@@ -35,92 +19,12 @@ const target = Argument.String("file").pipe(
   Argument.withDescription("The file to write, which must not be there; - writes standard output")
 )
 
-/** Everything that a log says. */
-interface Read {
-  readonly path: string
-  readonly torn: number
-  readonly counts: ReadonlyMap<string, number>
-  readonly state: Session.State
-  readonly events: number
-  readonly view: View.View
-}
-
-type ReadError = SessionLog.ReadError | SessionStore.SessionNotFound
-
-const read = Effect.fnUntraced(function*(
-  given: string
-): Effect.fn.Return<Read, ReadError, FileSystem.FileSystem | Path.Path> {
-  const contents = yield* SessionStore.readDirectory(given)
-  const counts = new Map<string, number>()
-  const { events, state } = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
-    counts.set(_tag, (counts.get(_tag) ?? 0) + 1)
-  })
-  const transcript = SessionLog.transcriptOf(state, (yield* Estimator.Estimator).price)
-  const view = View.make(transcript, Growing.toArray(state.decisions))
-  return { path: contents.path, torn: contents.torn, counts, state, events, view }
-})
-
-const tornLine = ({ torn }: Read): ReadonlyArray<string> =>
-  torn === 0 ? [] : [`torn        ${torn} bytes at the end count for nothing; they are cut off when it is opened`]
-
-const summaryOf = ({ counts, events, path, state, torn, view }: Read) => ({
-  path,
-  events,
-  byKind: Object.fromEntries(counts),
-  torn,
-  messages: state.messages.length,
-  entries: state.entries,
-  decisions: state.decisions.length,
-  counts: Decision.counts(Decision.index(Growing.toArray(state.decisions))),
-  generation: state.generation,
-  viewEntries: view.items.length,
-  viewTokens: view.price,
-  billed: state.meter.anchor?.used ?? null,
-  ...state.figures,
-  readings: state.meter.readings,
-  inFlight: state.meter.inFlight !== null,
-  compacting: state.isCompacting
-})
-
-const ended = <R>(self: Effect.Effect<number, ReadError | OutputFile.NotWritten, R>) =>
-  Effect.flatMap(Failed.codeOf(self), Failed.end)
+const runs = Effect.promise(() => import("./SessionRun.ts"))
 
 const inspect = Command.make(
   "inspect",
   { directory, json: SessionInput.json },
-  ({ directory, json }) =>
-    ended(Effect.gen(function*() {
-      const session = yield* read(directory)
-      const summary = summaryOf(session)
-      const { absorbed, altered, removed, stubbed, truncated } = summary.counts
-      const { breakdown, pressure, usage } = summary
-      const occupied = Session.occupied(pressure)
-      const kinds = Object.entries(summary.byKind).map(([tag, count]) => [tag, Table.number(count)])
-      yield* Console.log(
-        json ? Shown.json(summary) : [
-          Shown.line(summary.path),
-          `events      ${summary.events}`,
-          ...tornLine(session),
-          `entries     ${summary.entries} in ${summary.messages} messages`,
-          `decisions   ${summary.decisions}: ${removed} removed, ${truncated} truncated, ${stubbed} stubbed, ${altered} otherwise altered, ${absorbed} absorbed`,
-          `generation  ${summary.generation}`,
-          `view        ${summary.viewEntries} entries, ${summary.viewTokens} tokens (estimated)`,
-          `billed      ${
-            summary.billed === null ? "nothing yet" : `${summary.billed} tokens for the last request`
-          }, ${summary.readings} readings`,
-          `all bills   ${usage.answers} answers: ${usage.input} tokens in, ${usage.cacheRead} read from the cache, ${usage.cacheWrite} written to it, ${usage.output} out`,
-          `holds       ${breakdown.system} tokens of system, ${breakdown.tools} of tools, ${breakdown.messages} of messages, ${breakdown.checkpoints} of checkpoints`,
-          `window      ${occupied.tokens} tokens (${occupied.kind})${
-            pressure.window === null ? "" : ` of ${pressure.window}`
-          }`,
-          `request     ${summary.inFlight ? "one was sent and not answered" : "none is open"}`,
-          `compaction  ${summary.compacting ? "one was begun and not ended" : "none is open"}`,
-          "",
-          ...Table.lines([{ title: "event", align: "left" }, { title: "count", align: "right" }], kinds)
-        ].join("\n")
-      )
-      return 0
-    }))
+  (values) => Effect.flatMap(runs, (run) => run.inspect(values))
 ).pipe(
   Command.withDescription(
     "Prints what the log of a session says: its events by kind, entries and decisions, the view, what was billed, and "
@@ -129,16 +33,8 @@ const inspect = Command.make(
   Command.withShortDescription("Print what a log says")
 )
 
-const verify = Command.make("verify", { directory }, ({ directory }) =>
-  ended(Effect.gen(function*() {
-    const session = yield* read(directory)
-    const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
-    yield* Console.log([
-      `${Shown.line(session.path)}: ${session.events} events, every line and sum holds, and every event follows`,
-      ...tornLine(session)
-    ].join("\n"))
-    return session.torn > 0 || unknown > 0 ? 1 : 0
-  }))).pipe(
+const verify = Command.make("verify", { directory }, (values) => Effect.flatMap(runs, (run) => run.verify(values)))
+  .pipe(
     Command.withDescription(
       "Reads the whole log of a session and says whether every line is as it was written and every event can follow the one "
         + "before. What is wrong is named with file and line.\n\nExit codes: 0 it holds, 1 it does not, or its end is torn, 2 "
@@ -147,61 +43,29 @@ const verify = Command.make("verify", { directory }, ({ directory }) =>
     Command.withShortDescription("Check a log from its first line to its last")
   )
 
-const sentenceOf = (receipt: Receipt.Receipt): string => {
-  switch (receipt._tag) {
-    case "Kept":
-      return "is in the view as it was appended"
-    case "Altered":
-      return `is in the view, altered: ${
-        receipt.decisions.map(({ _tag, at }) => `${_tag} when there were ${at} entries`).join(", ")
-      }`
-    case "Covered":
-      return `is covered by the checkpoint at entry ${receipt.checkpoint}`
-    case "Lost":
-      return `is lost: removed when there were ${receipt.at} entries`
-    case "Dropped":
-      return "was dropped by the repair of the transcript"
-    case "Waiting":
-      return "is a checkpoint that no view stands on"
-    case "Unknown":
-      return "is no entry of this session"
-  }
-}
+const explain = Command.make(
+  "explain",
+  { directory, seq },
+  (values) => Effect.flatMap(runs, (run) => run.explain(values))
+).pipe(
+  Command.withDescription(
+    "Says what has become of an entry: in the view, altered, covered by a checkpoint, or lost, and when.\n\nExit codes: 0 "
+      + "fine, 1 bad input or no such entry, 2 wrong usage."
+  ),
+  Command.withShortDescription("Say what has become of an entry")
+)
 
-const explain = Command.make("explain", { directory, seq }, ({ directory, seq }) =>
-  ended(Effect.gen(function*() {
-    const { view } = yield* read(directory)
-    const receipt = Receipt.of(view, seq)
-    const entry = view.transcript.entries[seq]
-    const what = entry === undefined ? "" : ` (${entry.role}, ${entry.price} tokens)`
-    yield* Console.log(`entry ${seq}${what} ${sentenceOf(receipt)}`)
-    return receipt._tag === "Unknown" ? 1 : 0
-  }))).pipe(
-    Command.withDescription(
-      "Says what has become of an entry: in the view, altered, covered by a checkpoint, or lost, and when.\n\nExit codes: 0 "
-        + "fine, 1 bad input or no such entry, 2 wrong usage."
-    ),
-    Command.withShortDescription("Say what has become of an entry")
-  )
-
-const exported = Command.make("export", { directory, target }, ({ directory, target }) =>
-  ended(Effect.gen(function*() {
-    const { state: session } = yield* read(directory)
-    const text = Shown.json(yield* Effect.orDie(Schema.encodeEffect(Session.SavedJson)(Session.save(session))))
-    yield* target === "-" ? Console.log(text) : OutputFile.write(
-      target,
-      `${text}
-`,
-      { isNew: true, mode: 0o600 }
-    )
-    return 0
-  }))).pipe(
-    Command.withDescription(
-      "Writes the session as one line of JSON, as `manager.export` gives it and `manager.restore` takes it.\n\nExit codes: 0 "
-        + "fine, 1 bad input or the file is there already, 2 wrong usage."
-    ),
-    Command.withShortDescription("Write a session as JSON")
-  )
+const exported = Command.make(
+  "export",
+  { directory, target },
+  (values) => Effect.flatMap(runs, (run) => run.exportTo(values))
+).pipe(
+  Command.withDescription(
+    "Writes the session as one line of JSON, as `manager.export` gives it and `manager.restore` takes it.\n\nExit codes: 0 "
+      + "fine, 1 bad input or the file is there already, 2 wrong usage."
+  ),
+  Command.withShortDescription("Write a session as JSON")
+)
 
 /** The command. */
 export const command = Command.make("session").pipe(

@@ -3,39 +3,12 @@
  *
  * @since 0.1.0
  */
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
+import type * as PlayFlags from "./PlayFlags.ts"
 import * as ShellCommand from "./ShellCommand.ts"
-
-/** Nobody, the extract that needs no model, or a command. */
-export type Choice =
-  | { readonly _tag: "none" }
-  | { readonly _tag: "extractive" }
-  | { readonly _tag: "command"; readonly command: string }
-
-const choiceOf = (text: string): Choice | undefined => {
-  if (text === "none" || text === "extractive") return { _tag: text }
-  const command = ShellCommand.read(text)
-  return command === undefined ? undefined : { _tag: "command", command }
-}
-
-/** The flag; without it nobody writes summaries, whatever a policy says. */
-export const flag = Flag.String("summarizer").pipe(
-  Flag.withMetavar("extractive|none|command:CMD"),
-  Flag.withDescription(
-    "Who writes summaries: an extract without a model, nobody (the default), or a command of the shell that reads the span "
-      + "and the directive on standard input and prints the summary. It turns summaries on where a policy has none"
-  ),
-  Flag.withDefault("none"),
-  Flag.filter(
-    (text) => choiceOf(text) !== undefined,
-    (text) => `write extractive, none, or command: and a command, for example "command:llm -m small"; not ${text}`
-  ),
-  Flag.map((text): Choice => choiceOf(text) ?? { _tag: "none" })
-)
 
 /** The text of the request: of a summariser that shares no cache, the prompt is one message of one text. */
 const textOf = ({ prompt }: Summarizer.Request): string =>
@@ -59,7 +32,7 @@ const ofCommand = (
 })
 
 /** The summariser of a choice. A command runs in the shell, once for each summary, and is killed at the timeout. */
-export const make = (choice: Choice) =>
+export const make = (choice: PlayFlags.Choice) =>
   Effect.map(ChildProcessSpawner.ChildProcessSpawner, (spawner): Summarizer.Service | undefined => {
     switch (choice._tag) {
       case "none":
@@ -101,5 +74,5 @@ export const counted = (self: Summarizer.Service) => {
 }
 
 /** Settings with summaries, where somebody writes them. */
-export const withSummaries = (choice: Choice, settings: Settings.Input): Settings.Input =>
+export const withSummaries = (choice: PlayFlags.Choice, settings: Settings.Input): Settings.Input =>
   choice._tag === "none" ? settings : { ...settings, summary: settings.summary ?? {} }

@@ -11,7 +11,6 @@ import { writeSync } from "node:fs"
 import { constants } from "node:os"
 import process from "node:process"
 import manifest from "../../package.json" with { type: "json" }
-import * as Policy from "../Policy.ts"
 import * as Cli from "./Cli.ts"
 import * as Failed from "./Failed.ts"
 import * as Output from "./Output.ts"
@@ -23,9 +22,12 @@ const about = {
   platform: `Node ${process.version}, ${process.platform} ${process.arch}`
 }
 
+// Loaded by the commands that play under policies: the help needs none of it.
+const policies = Effect.map(Effect.promise(() => import("../Policy.ts")), (loaded) => loaded.withKinds())
+
 const program = Effect.gen(function*() {
   const output = yield* Output.make
-  yield* Cli.run(args, { version: manifest.version, policies: Policy.withKinds() }).pipe(
+  yield* Cli.run(args, { version: manifest.version, policies }).pipe(
     Effect.raceFirst(output.refused),
     (running) => Failed.reporting(running, about),
     Effect.provideService(Console.Console, output.console),

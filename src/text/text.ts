@@ -1,6 +1,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Opaque from "../wire/opaque.ts"
 import * as Json from "./json.ts"
+import { capMarker, thousands } from "./marker.ts"
 
 /** A content block of a tool result, as tools and importers write them. */
 export interface Block {
@@ -120,16 +121,6 @@ const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff
 /** The cut at `at`, moved one unit earlier where it would split a surrogate pair. */
 export const safeCut = (text: string, at: number): number =>
   at > 0 && at < text.length && isHigh(text.charCodeAt(at - 1)) && isLow(text.charCodeAt(at)) ? at - 1 : at
-
-const thousands = (n: number): string => {
-  const digits = String(n)
-  const first = digits.length % 3
-  const groups = Array.from(
-    { length: Math.floor(digits.length / 3) },
-    (_, at) => digits.slice(first + 3 * at, first + 3 * at + 3)
-  )
-  return [...(first === 0 ? [] : [digits.slice(0, first)]), ...groups].join(",")
-}
 
 /** What a truncated text keeps. */
 export interface Cut {
@@ -353,14 +344,6 @@ const prefixOf = (text: string, bytes: number): string => {
   }
   return text.slice(0, at)
 }
-
-const capMarker = (bytes: number, locator?: string): string =>
-  `\n\n[tool result cut: it had ${thousands(bytes)} bytes. `
-  + (locator === undefined ? "" : `Read ${locator} for the full result. `)
-  + "Ask for a narrower part of it; do not repeat a call that changes state.]"
-
-/** The smallest cap that can be asked for: it must hold the marker with the largest number. */
-export const capMinimum = bytesOf(capMarker(Number.MAX_SAFE_INTEGER))
 
 /** The bytes of the text of a result. */
 export const resultBytes = (part: Prompt.ToolResultPart): number => bytesOf(ofResult(part))

@@ -65,7 +65,7 @@ const run = (...args: ReadonlyArray<string>) =>
       log: (text: string) => void out.push(text),
       error: (text: string) => void err.push(text)
     })
-    const code = yield* Cli.run(args, { version: "0", policies: Policy.withKinds(Quiet) }).pipe(
+    const code = yield* Cli.run(args, { version: "0", policies: Effect.succeed(Policy.withKinds(Quiet)) }).pipe(
       Effect.as(0),
       Effect.catchTag("Failed", ({ code }) => Effect.succeed(code)),
       Effect.provideService(Console.Console, console),

@@ -4,9 +4,9 @@ import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
+// The programs of `test` are bundled elsewhere: the place of this file is not theirs.
+const root = process.cwd()
 
 interface Ended {
   readonly code: number | null
@@ -23,6 +23,7 @@ interface Options {
 export interface Program {
   /** A folder of its own, in which it runs. */
   readonly folder: string
+  readonly bundle: string
   readonly write: (name: string, text: string) => void
   readonly run: (args: ReadonlyArray<string>, options?: Options) => Promise<Ended>
   /** Runs a script of the shell in which `"$@"` is the program with its arguments. */
@@ -64,6 +65,7 @@ export const make = async (): Promise<Program> => {
     })
   return {
     folder,
+    bundle,
     write: (name, text) => {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
       writeFileSync(join(folder, name), text)

@@ -12,8 +12,8 @@ import * as Policy from "../../Policy.ts"
 import type * as Stage from "../../Stage.ts"
 import type * as TokenMeter from "../../TokenMeter.ts"
 import * as View from "../../View.ts"
-import * as Wire from "../../Wire.ts"
 import { sameMessage } from "../../wire/sameMessage.ts"
+import * as Watch from "./watch.ts"
 
 /**
  * What every row of a played session says. Tokens everywhere but in `request` (from 1), `viewMessages`, `prefixKept` and
@@ -70,10 +70,6 @@ export interface Turn<out E> {
   readonly after: Stage.Pass | undefined
   readonly manager: ContextManager.ContextManager<E>
 }
-
-/** How often a prompt breaks the rules `anthropic` and `openaiChat`. */
-export const violationsIn = (messages: ReadonlyArray<Prompt.Message>): number =>
-  Wire.check(messages, Wire.anthropic).length + Wire.check(messages, Wire.openaiChat).length
 
 /** How many messages at the front of two prompts are the same. */
 const commonLength = (a: ReadonlyArray<Prompt.Message>, b: ReadonlyArray<Prompt.Message>): number => {
@@ -154,11 +150,6 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
   onTurn: (turn: Turn<E | P>) => Effect.Effect<void>
 ): Effect.fn.Return<void, Policy.PolicyError, R | Scope.Scope> {
   const price = pricing((yield* Estimator.Estimator).price)
-  const sum = (list: ReadonlyArray<Prompt.Message>, to: number): number => {
-    let tokens = 0
-    for (let at = 0; at < to; at++) tokens += price(list[at]!)
-    return tokens
-  }
   const { ladder: _, ...rest } = policy
   const { pass } = yield* Policy.prepare(policy)
   const seen: { pass: { readonly before: Stage.Pass; readonly after: Stage.Pass | undefined } | undefined } = {
@@ -176,6 +167,9 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
   })
   const requests = requestsOf(messages)
   let sent: ReadonlyArray<Prompt.Message> = []
+  /** What the first messages of `sent` cost, by how many they are. */
+  const prices = [0]
+  const watch = Watch.make()
   let next = 0
   for (const [index, at] of requests.entries()) {
     // Only what is raw is decoded, and messages are not.
@@ -192,7 +186,7 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
     }
     const { count, events, prefixChanged, prompt, stableLength } = result.success
     const stable = prompt.content.slice(0, stableLength)
-    const whole = sum(sent, sent.length)
+    const whole = prices[sent.length] ?? 0
     const row: Row = {
       request,
       count: count.tokens,
@@ -201,11 +195,12 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
       viewMessages: prompt.content.length,
       ...happened(events),
       infeasible: after!.report.infeasible,
-      prefixKept: whole === 0 ? 1 : sum(sent, commonLength(sent, stable)) / whole,
+      prefixKept: whole === 0 ? 1 : (prices[commonLength(sent, stable)] ?? 0) / whole,
       prefixChanged,
-      // The whole prompt each time: this must not rest on what the manager says did not change.
-      violations: violationsIn(prompt.content)
+      violations: Watch.count(watch, prompt.content)
     }
+    prices.length = Watch.commonFront(sent, stable) + 1
+    for (let at = prices.length - 1; at < stable.length; at++) prices.push(prices[at]! + price(stable[at]!))
     sent = stable
     yield* onTurn({ ...turn, row, sent: result.success })
   }

@@ -1,0 +1,85 @@
+/**
+ * Plays the sessions of `replay` and prints what the ladder did.
+ *
+ * @since 0.1.0
+ */
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Format from "../format/Format.ts"
+import type * as Session from "../format/Session.ts"
+import type * as Kind from "../Kind.ts"
+import type * as Policy from "../Policy.ts"
+import * as Summarizer from "../Summarizer.ts"
+import * as Failed from "./Failed.ts"
+import * as Paint from "./Paint.ts"
+import type * as PlayFlags from "./PlayFlags.ts"
+import * as PolicyInput from "./PolicyInput.ts"
+import * as Progress from "./Progress.ts"
+import * as Replay from "./Replay.ts"
+import * as ReplayText from "./ReplayText.ts"
+import * as SessionInput from "./SessionInput.ts"
+import * as SettingsFlags from "./SettingsFlags.ts"
+import * as Shown from "./Shown.ts"
+import * as SummarizerInput from "./SummarizerInput.ts"
+import * as Table from "./Table.ts"
+
+interface Options {
+  readonly format: Option.Option<Session.FormatName>
+  readonly strict: boolean
+  readonly json: boolean
+}
+
+/** Replays one file under each policy and prints it; returns the exit code it asks for. */
+const one = Effect.fnUntraced(function*<E, R>(
+  file: string,
+  policies: ReadonlyArray<Replay.Named<E, R>>,
+  summarizer: Summarizer.Service | undefined,
+  options: Options
+) {
+  const session = yield* Format.read(file, SessionInput.readOptions(options.format))
+  const paint = yield* Paint.detect
+  const replays: Array<Replay.Replay> = []
+  for (const policy of policies) {
+    const progress = yield* Progress.make
+    const counted = summarizer === undefined ? undefined : SummarizerInput.counted(summarizer)
+    const replay = yield* Effect.orDie(Replay.play(session, {
+      policy,
+      onRequest: (request, of) =>
+        progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
+    })).pipe(Effect.provideService(Summarizer.Summarizer, counted?.service), Effect.ensuring(progress.end))
+    const said = counted?.said()
+    if (!options.json && replays.length > 0) yield* Console.log("")
+    yield* Console.log(options.json ? Shown.json(replay.report) : ReplayText.render(replay, { session, paint }))
+    if (!options.json && said !== undefined) yield* Console.log(Shown.line(said))
+    replays.push(replay)
+  }
+  if (!options.json && replays.length > 1) yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)
+  return options.strict && replays.some(({ report }) => report.totals.infeasible > 0) ? Failed.infeasible : 0
+})
+
+interface Values extends Options {
+  readonly files: ReadonlyArray<string>
+  readonly policies: Option.Option<ReadonlyArray<string>>
+  readonly summarizer: PlayFlags.Choice
+  readonly settings: SettingsFlags.Values
+}
+
+/** Replays every file; fails with the exit code. */
+export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
+  known: Policy.Policies<Kinds>,
+  { files, policies: names, settings: values, summarizer: choice, ...options }: Values
+) =>
+  Effect.gen(function*() {
+    const settings = SummarizerInput.withSummaries(choice, SettingsFlags.given(values))
+    const policies = Option.isNone(names)
+      ? [Replay.standardPolicy(SummarizerInput.withSummaries(choice, yield* SettingsFlags.decode(values)))]
+      : yield* Effect.forEach(names.value, (name) => PolicyInput.read(name, settings, known))
+    const summarizer = yield* SummarizerInput.make(choice)
+    let code = 0
+    for (const [at, file] of files.entries()) {
+      if (at > 0 && !options.json) yield* Console.log("")
+      code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, summarizer, options)))
+    }
+    return code
+  }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))
