@@ -149,9 +149,12 @@ const priceOfNotice = (priceOf: Transcript.PriceOf, text: string, notice: Prompt
   return price
 }
 
+/** Whether an alteration took words of a person. */
+const isOfWords = ({ _tag }: Decision.Alteration): boolean => _tag === "Stub" || _tag === "Excerpt"
+
 /** Why a last human message is not repeated: a copy would say nothing, or not in the user's words. */
 const isRepeatable = (item: Transcript.Item | undefined, isLast: boolean): item is Transcript.Item => {
-  if (item?.entry === undefined || isLast || item.alterations.some((each) => each._tag === "Stub")) return false
+  if (item?.entry === undefined || isLast || item.alterations.some(isOfWords)) return false
   const text = Transcript.textOf(item.entry).trimStart()
   return text !== "" && !text.startsWith("<system-reminder")
 }

@@ -105,10 +105,12 @@ describe("the repeat of the last human message", () => {
   it.effect("is left out where a copy would say nothing, or not in the words of a person", () =>
     Effect.gen(function*() {
       const long = words("all of it", 2_000)
-      const stub: Decision.Decision = { _tag: "Stub", seq: 0, at: 2 }
+      const stub: Decision.Decision = { _tag: "Stub", seq: 0, at: 2, k: 1 }
+      const excerpt: Decision.Decision = { _tag: "Excerpt", seq: 0, at: 2, text: "all" }
       const cases: ReadonlyArray<readonly [string, Effect.Effect<Tail.Input, unknown>]> = [
         ["nothing stands behind it", input([assistant("so"), user("go on")])],
         ["it is stubbed", input([user(long), assistant("so")], {}, [stub])],
+        ["it is an excerpt", input([user(long), assistant("so")], {}, [excerpt])],
         ["it has no text", input([user(" \n"), assistant("so")])],
         ["it is a reminder", input([user("<system-reminder source=\"hook\">run</system-reminder>"), assistant("so")])],
         ["it begins with one", input([user("\n <system-reminder>x</system-reminder> and"), assistant("so")])],
