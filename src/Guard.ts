@@ -64,6 +64,19 @@ export const clearFloor = Stage.memory(
   { streak: 0, skipped: null, overrides: 0 }
 )
 
+/** Whether it was said that the floor is judged by estimates. */
+const estimateNamed = Stage.memory("Guard/estimateNamed", Schema.Boolean, false)
+
+/** Says once in a session that the floor is judged by estimates. */
+const warned = Effect.fnUntraced(function*(pass: Stage.Pass) {
+  if (pass.count.kind === "usage" || Stage.recall(pass, estimateNamed)) return pass
+  yield* Effect.logWarning(
+    "clearAtLeast is judged by estimated prices, which can be off by a factor of two: report the usage of each response "
+      + "with observe, and set meter to \"calibrated\" or \"hybrid\""
+  )
+  return Stage.remember(pass, estimateNamed, true)
+})
+
 /**
  * What a pass must free, in tokens, under a budget of `limit` tokens: a `clearAtLeast` below 1 is a ratio of it, any
  * other a number of tokens; rounded down. 0 asks for nothing.
@@ -117,6 +130,7 @@ const saysNothingNew = (pass: Stage.Pass): boolean => {
  * Every boundary makes the provider's prompt cache cold, so a pass must free enough to be worth it. What is judged is
  * what this pass frees, not the distance from the whole history. A refusal takes the pass back, publishes
  * `CompactionSkipped` and counts; with `maxConsecutiveSkips` refusals in a row it fails. An infeasible pass is not judged.
+ * Where the count is no usage, a warning says once in a session that the floor is judged by estimates.
  * Over the budget, `clearFloorWhenOverBudget: "override"` lets a pass through that comes down to it.
  *
  * A pass that was refused is tried again at the next request, and mostly frees as much again and what has come since. The
@@ -137,12 +151,16 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   const baseline = before.view.price
   // In the provider's tokens, as what is required; the scale is 1 unless the amount is sized in them.
   const freed = Math.floor((baseline - after.view.price) * before.scale)
-  if (freed >= required) return Stage.remember(after, clearFloor, { ...memory, streak: 0, skipped: null })
+  if (freed >= required) {
+    return yield* warned(Stage.remember(after, clearFloor, { ...memory, streak: 0, skipped: null }))
+  }
   if (
     settings.clearFloorWhenOverBudget === "override" && baseline > before.sizes.limit &&
     after.view.price <= before.sizes.limit
   ) {
-    return Stage.remember(after, clearFloor, { streak: 0, skipped: null, overrides: memory.overrides + 1 })
+    return yield* warned(
+      Stage.remember(after, clearFloor, { streak: 0, skipped: null, overrides: memory.overrides + 1 })
+    )
   }
   if (settings.countSkips === "whenGrown" && saysNothingNew(before)) return before
   const streak = memory.streak + 1
@@ -159,13 +177,15 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
   }
   yield* CompactionEvent.publish(event)
   if (streak >= Math.max(1, settings.maxConsecutiveSkips)) {
-    Stage.remember(before, clearFloor, { ...memory, streak })
+    yield* warned(Stage.remember(before, clearFloor, { ...memory, streak }))
     return yield* unsatisfied(event, before)
   }
   // A pass that comes down to the same aim from here on must free what is required.
   const aim = Math.max(after.report.target ?? 0, after.view.price)
   const until = Math.ceil(aim * before.scale) + required
-  return Stage.remember(before, clearFloor, { ...memory, streak, skipped: { limit: budget.limit, until } })
+  return yield* warned(
+    Stage.remember(before, clearFloor, { ...memory, streak, skipped: { limit: budget.limit, until } })
+  )
 })
 
 /**

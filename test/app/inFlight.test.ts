@@ -33,7 +33,7 @@ const billed = Effect.gen(function*() {
 
 const assertNotBusy = Effect.fnUntraced(function*<E>(self: ContextManager.ContextManager<E>) {
   const compacted = yield* Effect.result(self.compactNow())
-  assert.strictEqual(compacted._tag, "Success", compacted._tag === "Failure" ? compacted.failure._tag : "")
+  assert.strictEqual(compacted._tag, "Success", compacted._tag === "Failure" ? String(compacted.failure) : "")
 })
 
 const next = prompt(user("hello"), ...session.content)

@@ -7,6 +7,7 @@ import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import * as TokenMeter from "effect-compaction/TokenMeter"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import { prompt, session, turn } from "./conversation.ts"
 
 const required = 5_000
@@ -142,6 +143,40 @@ describe("clearAtLeast counts refusals that say something new", () => {
     }
     return { streaks, failed: null, manager }
   })
+
+  /** What is logged while a session goes on over a floor that refuses, is met, or fails. */
+  const logged = Effect.fnUntraced(function*(more: Settings.Input, ratio?: number) {
+    const said: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn") said.push(String(message))
+    })
+    yield* Effect.gen(function*() {
+      const manager = yield* ContextManager.make({
+        settings: { maxTokens: 7_000, notice: false, protectedToolResults: 1, ...more }
+      })
+      for (let at = 0; at < 40; at++) {
+        yield* manager.append(prompt(...turn(`t${at}`, 1_500)))
+        yield* Effect.ignore(manager.request)
+        const { price } = yield* manager.view
+        if (ratio !== undefined) yield* manager.observe({ inputTokens: { total: Math.ceil(ratio * price) } })
+      }
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+    return said.filter((each) => each.includes("clearAtLeast"))
+  })
+
+  it.effect("says once that a floor is judged by estimates, and never where usage tells", () =>
+    Effect.gen(function*() {
+      for (const clearAtLeast of [1_000, 6_000]) {
+        for (const maxConsecutiveSkips of [1, 3]) {
+          const said = yield* logged({ clearAtLeast, maxConsecutiveSkips })
+          assert.strictEqual(said.length, 1, `${clearAtLeast}, ${maxConsecutiveSkips}`)
+          assert.include(said[0], "observe")
+        }
+      }
+      assert.deepStrictEqual(yield* logged({}), [])
+      assert.deepStrictEqual(yield* logged({ clearAtLeast: 1_000, meter: "hybrid" }, 1.1), [])
+      assert.deepStrictEqual(yield* logged({ clearAtLeast: 1_000, meter: "calibrated" }, 1.1), [])
+    }))
 
   it.effect("a floor that binds within the budget fails nobody's session by default", () =>
     Effect.gen(function*() {
