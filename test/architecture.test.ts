@@ -41,6 +41,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
     ]
   },
   { name: "edges", files: ["CompactedModel", "format/*", "simulate/*"] },
+  { name: "tests of others", files: ["testing"] },
   { name: "barrel", files: ["index"] },
   { name: "command line", files: ["cli/*"] }
 ]

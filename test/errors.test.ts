@@ -13,6 +13,7 @@ import * as Retention from "effect-compaction/simulate/Retention"
 import * as SpillStore from "effect-compaction/SpillStore"
 import * as Stage from "effect-compaction/Stage"
 import * as Summarizer from "effect-compaction/Summarizer"
+import * as Testing from "effect-compaction/testing"
 import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -258,6 +259,16 @@ const rows: ReadonlyArray<Row> = [
       const first = yield* store.open("one")
       yield* store.open("one")
       yield* first.append([1])
+    })
+  },
+  {
+    error: "PromiseBroken",
+    names: ["SessionStore"],
+    test: Effect.gen(function*() {
+      const store = yield* SessionStore.makeMemory
+      yield* Effect.flatMap(store.open("one"), (log) => log.append([1]))
+      const check = Testing.sessionStore.find(({ name }) => name === "a new session is empty")!.check
+      yield* Effect.provideService(check, SessionStore.SessionStore, store)
     })
   },
   {

@@ -26,29 +26,18 @@ const place = Effect.map(temporary, (directory) => path.join(directory, "deep", 
 const openFile = (directory: string, options?: SessionStore.FileOptions) =>
   Effect.provide(SessionStore.openDirectory(directory, options), NodeServices.layer)
 
-/** Where one session of a store lies. */
-const session = (store: SessionStore.SessionStore["Service"]): Store.Place => ({ store, open: store.open("one") })
-
-Store.suite("memory", Effect.map(SessionStore.makeMemory, session))
+Store.suite("memory", SessionStore.layerMemory)
 
 for (const fsync of ["flush", "append", "never"] as const) {
   Store.suite(
     `file, fsync ${fsync}`,
-    Effect.flatMap(
-      place,
-      (directory) =>
-        Effect.provide(Effect.map(SessionStore.makeFile(directory, { fsync }), session), NodeServices.layer)
+    Layer.unwrap(Effect.map(place, (directory) => SessionStore.layerFile(directory, { fsync }))).pipe(
+      Layer.provide(NodeServices.layer)
     )
   )
 }
 
-Store.suite(
-  "key-value store",
-  Effect.flatMap(
-    Layer.build(KeyValueStore.layerMemory),
-    (context) => Effect.provideContext(Effect.map(SessionStore.makeKeyValueStore(), session), context)
-  )
-)
+Store.suite("key-value store", Layer.provide(SessionStore.layerKeyValueStore(), KeyValueStore.layerMemory))
 
 const logOf = (directory: string) => path.join(directory, "log.jsonl")
 

@@ -32,8 +32,6 @@ const prefixed = Effect.acquireRelease(
 const storeOf = (prefix: string) =>
   Effect.map(Layer.build(SessionStore.layerSql({ prefix })), Context.get(SessionStore.SessionStore))
 
-const made = Effect.flatMap(prefixed, (prefix) => Effect.map(storeOf(prefix), (store) => ({ prefix, store })))
-
 /** The store of another process: it has connections of its own. */
 const elsewhere = (prefix: string) =>
   Effect.flatMap(
@@ -103,9 +101,8 @@ it("there is a database where everything must be tested", () => {
 describe.skipIf(Postgres.url === undefined)(Postgres.title("sessions in PostgreSQL"), () => {
   Store.suite(
     "PostgreSQL",
-    Effect.flatMap(
-      Layer.build(Postgres.layer()),
-      (context) => Effect.provideContext(Effect.map(made, ({ store }) => ({ store, open: store.open("one") })), context)
+    Layer.unwrap(Effect.map(prefixed, (prefix) => SessionStore.layerSql({ prefix }))).pipe(
+      Layer.provide(Postgres.layer())
     )
   )
 
