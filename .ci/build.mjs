@@ -18,10 +18,14 @@ rmSync("dist", { recursive: true, force: true })
 const { status } = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "src/tsconfig.json"], { stdio: "inherit" })
 if (status !== 0) process.exit(1)
 
-const outfile = "dist/cli/main.js"
+// What most commands have no need of (a driver of a database) is a part of its own, loaded when it is asked for.
+const outdir = "dist/cli"
+const outfile = `${outdir}/main.js`
 const { metafile } = await build({
   entryPoints: ["src/cli/main.ts"],
-  outfile,
+  outdir,
+  splitting: true,
+  chunkNames: "part-[hash]",
   bundle: true,
   format: "esm",
   platform: "node",
@@ -37,7 +41,8 @@ const { metafile } = await build({
 chmodSync(outfile, 0o755)
 
 // Only what is really in the bundle: an input whose code was shaken out needs no notice.
-const used = Object.entries(metafile.outputs[outfile]?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+const inputs = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
+const used = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0)
 const folders = new Set(used.flatMap(([path]) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/)?.[0] ?? []))
 const notices = [...folders].sort().map((folder) => {
   const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"))

@@ -53,7 +53,7 @@ const isPrivate = (file: string): boolean =>
 /** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
 const packages: { readonly [folder: string]: ReadonlyArray<string> } = {
   // The entry is a process: its streams, signals and exit code are Node's own.
-  cli: ["effect", "@effect/platform-node", "node:fs", "node:os", "node:process"]
+  cli: ["effect", "@effect/platform-node", "@effect/sql-pg", "node:fs", "node:os", "node:process"]
 }
 
 interface Import {

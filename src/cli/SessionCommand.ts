@@ -1,6 +1,6 @@
 /**
- * `session inspect`, `session verify`, `session explain` and `session export`: a session in its directory, as its log tells.
- * Nothing is opened, locked or repaired.
+ * `session inspect`, `session verify`, `session explain` and `session export`: a session in its directory or
+ * database, as its log tells. Nothing is opened, locked or repaired.
  *
  * @since 0.1.0
  */
@@ -8,10 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as SessionInput from "./SessionInput.ts"
-
-const directory = Argument.String("directory").pipe(
-  Argument.withDescription("The directory of the session, with its log.jsonl")
-)
+import * as SessionSource from "./SessionSource.ts"
 
 const seq = Argument.Int("seq").pipe(Argument.withDescription("The entry, from 0"))
 
@@ -23,7 +20,7 @@ const runs = Effect.promise(() => import("./SessionRun.ts"))
 
 const inspect = Command.make(
   "inspect",
-  { directory, json: SessionInput.json },
+  { ...SessionSource.source, json: SessionInput.json },
   (values) => Effect.flatMap(runs, (run) => run.inspect(values))
 ).pipe(
   Command.withDescription(
@@ -33,7 +30,11 @@ const inspect = Command.make(
   Command.withShortDescription("Print what a log says")
 )
 
-const verify = Command.make("verify", { directory }, (values) => Effect.flatMap(runs, (run) => run.verify(values)))
+const verify = Command.make(
+  "verify",
+  SessionSource.source,
+  (values) => Effect.flatMap(runs, (run) => run.verify(values))
+)
   .pipe(
     Command.withDescription(
       "Reads the whole log of a session and says whether every line is as it was written and every event can follow the one "
@@ -45,7 +46,7 @@ const verify = Command.make("verify", { directory }, (values) => Effect.flatMap(
 
 const explain = Command.make(
   "explain",
-  { directory, seq },
+  { ...SessionSource.source, seq },
   (values) => Effect.flatMap(runs, (run) => run.explain(values))
 ).pipe(
   Command.withDescription(
@@ -57,7 +58,7 @@ const explain = Command.make(
 
 const exported = Command.make(
   "export",
-  { directory, target },
+  { ...SessionSource.source, target },
   (values) => Effect.flatMap(runs, (run) => run.exportTo(values))
 ).pipe(
   Command.withDescription(
@@ -69,7 +70,9 @@ const exported = Command.make(
 
 /** The command. */
 export const command = Command.make("session").pipe(
-  Command.withDescription("Looks into a session that is kept in a directory. Nothing is opened, locked or repaired."),
+  Command.withDescription(
+    "Looks into a session that is kept in a directory, or in a database (--sql). Nothing is opened, locked or repaired."
+  ),
   Command.withShortDescription("Look into the log of a session"),
   Command.withSubcommands([inspect, verify, explain, exported])
 )

@@ -14,10 +14,11 @@ import * as Receipt from "../Receipt.ts"
 import * as Session from "../Session.ts"
 import * as Growing from "../session/growing.ts"
 import * as SessionLog from "../SessionLog.ts"
-import * as SessionStore from "../SessionStore.ts"
+import type * as SessionStore from "../SessionStore.ts"
 import * as View from "../View.ts"
 import * as Failed from "./Failed.ts"
 import * as OutputFile from "./OutputFile.ts"
+import * as SessionSource from "./SessionSource.ts"
 import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
 
@@ -34,9 +35,9 @@ interface Read {
 type ReadError = SessionLog.ReadError | SessionStore.SessionNotFound
 
 const read = Effect.fnUntraced(function*(
-  given: string
+  given: SessionSource.Source
 ): Effect.fn.Return<Read, ReadError, FileSystem.FileSystem | Path.Path> {
-  const contents = yield* SessionStore.readDirectory(given)
+  const contents = yield* SessionSource.read(given)
   const counts = new Map<string, number>()
   const { events, state } = yield* SessionLog.fold(contents.path, contents, ({ _tag }) => {
     counts.set(_tag, (counts.get(_tag) ?? 0) + 1)
@@ -72,9 +73,9 @@ const ended = <R>(self: Effect.Effect<number, ReadError | OutputFile.NotWritten,
   Effect.flatMap(Failed.codeOf(self), Failed.end)
 
 /** `session inspect`. */
-export const inspect = ({ directory, json }: { readonly directory: string; readonly json: boolean }) =>
+export const inspect = ({ json, ...given }: SessionSource.Source & { readonly json: boolean }) =>
   ended(Effect.gen(function*() {
-    const session = yield* read(directory)
+    const session = yield* read(given)
     const summary = summaryOf(session)
     const { absorbed, altered, removed, stubbed, truncated } = summary.counts
     const { breakdown, pressure, usage } = summary
@@ -107,9 +108,9 @@ export const inspect = ({ directory, json }: { readonly directory: string; reado
   }))
 
 /** `session verify`. */
-export const verify = ({ directory }: { readonly directory: string }) =>
+export const verify = (given: SessionSource.Source) =>
   ended(Effect.gen(function*() {
-    const session = yield* read(directory)
+    const session = yield* read(given)
     const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
     yield* Console.log([
       `${Shown.line(session.path)}: ${session.events} events, every line and sum holds, and every event follows`,
@@ -140,9 +141,9 @@ const sentenceOf = (receipt: Receipt.Receipt): string => {
 }
 
 /** `session explain`. */
-export const explain = ({ directory, seq }: { readonly directory: string; readonly seq: number }) =>
+export const explain = ({ seq, ...given }: SessionSource.Source & { readonly seq: number }) =>
   ended(Effect.gen(function*() {
-    const { view } = yield* read(directory)
+    const { view } = yield* read(given)
     const receipt = Receipt.of(view, seq)
     const entry = view.transcript.entries[seq]
     const what = entry === undefined ? "" : ` (${entry.role}, ${entry.price} tokens)`
@@ -151,9 +152,9 @@ export const explain = ({ directory, seq }: { readonly directory: string; readon
   }))
 
 /** `session export`. */
-export const exportTo = ({ directory, target }: { readonly directory: string; readonly target: string }) =>
+export const exportTo = ({ target, ...given }: SessionSource.Source & { readonly target: string }) =>
   ended(Effect.gen(function*() {
-    const { state: session } = yield* read(directory)
+    const { state: session } = yield* read(given)
     const text = Shown.json(yield* Effect.orDie(Schema.encodeEffect(Session.SavedJson)(Session.save(session))))
     yield* target === "-" ? Console.log(text) : OutputFile.write(
       target,

@@ -262,6 +262,14 @@ const readId = Effect.fnUntraced(function*(self: Session) {
   return { snapshot: null, ...(yield* eventsFrom(self, 0)), path, torn: 0 }
 })
 
+/** Reads a session where its tables are; nothing is made where they are not. */
+export const readOf = (prefix: string, id: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const session = sessionOf(sql, Tables.named(prefix), id)
+    return Effect.catchIf(apart(sql, readId(session)), isSqlError, (error) =>
+      Effect.fail(failed(session.path, "read")(error)))
+  })
+
 const list = (sql: SqlClient.SqlClient, tables: Tables.Tables): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   Effect.map(
     sql<Tables.SessionRow>`SELECT name FROM ${sql(tables.sessions)} ORDER BY name`.withoutTransform,
@@ -286,14 +294,7 @@ export const make = Effect.fnUntraced(function*(
   )
   return {
     open: (id) => openId(sessionOf(sql, tables, id), id),
-    read: (id) => {
-      const session = sessionOf(sql, tables, id)
-      return Effect.catchTag(
-        apart(sql, readId(session)),
-        "SqlError",
-        (error) => Effect.fail(failed(session.path, "read")(error))
-      )
-    },
+    read: (id) => Effect.provideService(readOf(prefix, id), SqlClient.SqlClient, sql),
     list: Effect.mapError(apart(sql, list(sql, tables)), failed(tables.sessions, "list"))
   }
 })

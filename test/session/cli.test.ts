@@ -3,10 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Program from "../cli/program.ts"
+import * as Postgres from "./postgres.ts"
 import * as Scenario from "./scenario.ts"
 
 let program: Program.Program
@@ -96,4 +100,42 @@ describe("the command session", () => {
       }
       assert.strictEqual((yield* run("inspect", path.join(program.folder, "nothing"))).code, 1)
     }), 60_000)
+
+  it.live.skipIf(Postgres.url === undefined)(
+    Postgres.title("reads a session of a database, and makes nothing there"),
+    () =>
+      Effect.gen(function*() {
+        const prefix = `cli${randomUUID().slice(0, 8)}_`
+        const url = Postgres.url ?? ""
+        const sql = ["--sql", url, "--sql-prefix", prefix]
+        const none = yield* run("inspect", ...sql, "user 42")
+        assert.deepInclude(none, { code: 1, stdout: "" })
+        assert.include(none.stderr, `${prefix}log`)
+        const state = yield* Effect.scoped(Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          const log = yield* store.open("user 42")
+          const manager = yield* Scenario.open(log)
+          for (let at = 0; at < 20; at++) yield* Scenario.step(manager, log, 3, at)
+          return yield* manager.export
+        })).pipe(Effect.provide(Layer.provide(SessionStore.layerSql({ prefix }), Postgres.layer())))
+        assert.match((yield* run("inspect", ...sql, "user 42")).stdout, /^Appended +\d+$/m)
+        assert.deepInclude(yield* run("verify", ...sql, "user 42"), { code: 0, stderr: "" })
+        assert.include((yield* run("explain", ...sql, "user 42", "0")).stdout, "entry 0 (user")
+        const exported = yield* run("export", ...sql, "user 42", "-")
+        assert.deepStrictEqual(JSON.parse(exported.stdout), state)
+        assert.include((yield* run("verify", ...sql, "nobody")).stderr, "There is no session in")
+        const secret = "postgres://me:secret@127.0.0.1:1/none"
+        const away = yield* run("inspect", "--sql", secret, "user 42")
+        assert.strictEqual(away.code, 1)
+        assert.include(away.stderr, "connect")
+        assert.notInclude(away.stderr, "secret")
+        yield* Effect.gen(function*() {
+          const client = yield* SqlClient.SqlClient
+          for (const name of ["sessions", "log", "snapshots", "migrations"]) {
+            yield* client`DROP TABLE ${client(prefix + name)}`
+          }
+        }).pipe(Effect.provide(Postgres.layer()))
+      }),
+    60_000
+  )
 })

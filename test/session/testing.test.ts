@@ -109,7 +109,7 @@ describe("the checks of a store", () => {
       Effect.gen(function*() {
         const promised = Testing.sessionStore.filter(({ name }) => name.includes(part))
         assert.strictEqual(promised.length, 1)
-        const error = yield* Effect.flip(Effect.provide(promised[0]!.check, layer))
+        const error = yield* Effect.flip(Effect.provide(promised[0]!.check, Layer.orDie(layer)))
         assert.include(["PromiseBroken", "SessionStoreError"], error._tag)
       }))
   }
