@@ -16,7 +16,9 @@ import * as Marks from "./Marks.ts"
 import * as Rung from "./Rung.ts"
 import type * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
+import * as Claims from "./text/claims.ts"
 import * as Reminder from "./text/reminder.ts"
+import * as Rules from "./text/rules.ts"
 import * as Text from "./text/text.ts"
 import * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
@@ -173,13 +175,6 @@ export interface Ledger {
   readonly lost: ReadonlyArray<number>
 }
 
-/** Words by which people state what must or must not be, or what they want instead. */
-const constraint =
-  /\b(must|never|always|don't|do not|doesn't|avoid|only|without|instead|prefer|require[sd]?|should(n't| not)?|make sure|ensure|keep|need(s)? to|no longer|not allowed|at (most|least)|no more than)\b/i
-
-const sentencesOf = (text: string): ReadonlyArray<string> =>
-  text.split(/(?<=[.!?])\s+|\n+/).map((sentence) => sentence.trim()).filter((sentence) => sentence !== "")
-
 /** What an earlier checkpoint carries, from its marks. */
 const carriedBy = (entry: Transcript.Entry): ReadonlyArray<Quote> => {
   const raw = Marks.of(entry.message).checkpoint
@@ -204,7 +199,7 @@ export const ledger = (transcript: Transcript.Transcript, self: Span, tokens: nu
     return entry.human ? [{ seq, text: Transcript.textOf(entry).trim() }] : []
   }).filter((quote) => quote.text !== "").sort((a, b) => b.seq - a.seq)
   for (const quote of candidates) {
-    const fitting = [quote.text, sentencesOf(quote.text).filter((sentence) => constraint.test(sentence)).join("\n")]
+    const fitting = [quote.text, Rules.constraintsOf(quote.text).join("\n")]
       .find((text) => text !== "" && quotePrice(transcript, text) <= left)
     if (fitting === undefined) {
       lost.push(quote.seq)
@@ -274,54 +269,23 @@ export interface Strays {
   readonly rules: ReadonlyArray<string>
 }
 
-/** Paths, dotted and cased identifiers, numbers of two digits or more, and what stands in quotes or backticks. */
-const claimPatterns: ReadonlyArray<RegExp> = [
-  /(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w@.-]*\w/g,
-  /\b[\w-]+\.(?:[cm]?[jt]sx?|json|ya?ml|toml|md|py|rs|go|java|c|h|cpp|sh|sql|html|css|lock|txt)\b/g,
-  /\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z0-9]+(?:_[a-z0-9]+)+\b|\b[A-Z0-9]+(?:_[A-Z0-9]+)+\b/g,
-  /\b\d[\d,]*(?:\.\d+)?\b/g,
-  /`[^`\n]{2,120}`|"[^"\n]{2,120}"/g
-]
-
-const rule = /\b(must|never|always|must not|do not|don't|forbidden|not allowed)\b/i
-
-const bare = (claim: string): string => claim.replace(/^[`"]|[`"]$/g, "")
-
-const words = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}_]{4,}/gu) ?? []
-
-/** Whether a sentence has at least half of the content words of the rule, and a word of constraint too. */
-const states = (sentence: string, content: ReadonlyArray<string>): boolean => {
-  if (!constraint.test(sentence) && !rule.test(sentence)) return false
-  const own = new Set(words(sentence))
-  return content.filter((word) => own.has(word)).length * 2 >= content.length
-}
-
 /**
  * Checks a summary against what it summarises, without a model. `source` is the text of the span, `stated` the texts of
  * people and system prompts, in which a rule must have its origin.
  *
+ * **Details**
+ *
+ * Names are compared without case, brackets and quotes; a path may be put together of a folder and a path within it, a
+ * number may be rounded, and words joined by slashes are a claim only where one of them is new. Rules are read where the
+ * summary states them as rules: under its constraints and requests, or as a command.
+ *
  * @category running
  * @since 0.1.0
  */
-export const strays = (summary: string, source: string, stated: ReadonlyArray<string>): Strays => {
-  const claims = new Set<string>()
-  for (const pattern of claimPatterns) {
-    for (const [claim] of summary.matchAll(pattern)) {
-      const text = bare(claim)
-      // One digit says nothing by itself: numbers of lists and sections are everywhere.
-      if (/^\d$/.test(text)) continue
-      if (!source.includes(text) && !source.includes(text.replaceAll(",", ""))) claims.add(text)
-    }
-  }
-  const sentences = stated.flatMap(sentencesOf)
-  const rules = sentencesOf(summary).filter((sentence) => {
-    if (!rule.test(sentence)) return false
-    const content = words(sentence.replace(rule, ""))
-    return content.length > 0 && !sentences.some((each) => states(each, content))
-  })
-  const all = [...claims]
-  return { claims: all.filter((claim) => !all.some((other) => other !== claim && other.includes(claim))), rules }
-}
+export const strays = (summary: string, source: string, stated: ReadonlyArray<string>): Strays => ({
+  claims: Claims.straysOf(summary, Claims.sourceOf(source)),
+  rules: Rules.unstated(summary, stated)
+})
 
 /**
  * The text of a span, as a checker or a summariser that reads text sees it: role by role, with the calls and the results.
@@ -352,16 +316,25 @@ const renderMessage = (message: Prompt.Message, resultChars: number | undefined)
       case "file":
         return `[${part.mediaType}]`
       case "tool-call":
-        return `[call ${part.name} ${JSON.stringify(part.params)}]`
+        return `[call ${part.name}]\n${clip(spelled(part.params), resultChars)}`
       case "tool-result":
         return `[result]\n${clip(Text.ofResult(part), resultChars)}`
       case "reasoning":
+        return clip(part.text, resultChars)
       case "tool-approval-request":
       case "tool-approval-response":
         return ""
     }
   }).filter((line) => line !== "")
   return `[${message.role}]\n${lines.join("\n")}`
+}
+
+/** The arguments of a call as a person writes them: texts stay as they are, with their quotes and their lines. */
+const spelled = (value: unknown): string => {
+  if (typeof value === "string") return value
+  if (typeof value !== "object" || value === null) return String(value)
+  return Object.entries(value).map(([key, each]) => Array.isArray(value) ? spelled(each) : `${key}: ${spelled(each)}`)
+    .join("\n")
 }
 
 const clip = (text: string, limit: number | undefined): string => {

@@ -12,10 +12,13 @@ interface Tag {
   readonly closes: boolean
 }
 
+/** How much of a line is read before a tag, in characters. */
+const backLength = 400
+
 /** Whether a place stands within backticks of its line: there a tag is talked about. */
 const isQuoted = (text: string, at: number): boolean => {
-  const line = text.slice(Math.max(text.lastIndexOf("\n", at - 1) + 1, at - 400), at)
-  return line.split("`").length % 2 === 0
+  const before = text.slice(Math.max(0, at - backLength), at)
+  return before.slice(before.lastIndexOf("\n") + 1).split("`").length % 2 === 0
 }
 
 const tagsOf = (text: string): ReadonlyArray<Tag> =>

@@ -6,8 +6,9 @@ import * as Marks from "effect-compaction/Marks"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Transcript from "effect-compaction/Transcript"
+import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
-import { assistant, prompt, turn, user, words } from "../core/conversation.ts"
+import { answers, assistant, prompt, result, turn, user, words } from "../core/conversation.ts"
 import * as Sessions from "./Sessions.ts"
 
 const transcriptOf = (...texts: ReadonlyArray<string>) =>
@@ -74,6 +75,18 @@ describe("strays", () => {
     ["what stands in quotes", "it said \"no such dir\"", ["no such dir"], []],
     ["what stands in backticks", "run `rm -rf`", ["rm -rf"], []],
     ["no rule that a person stated", "Never delete a file.", [], []],
+    ["a number that is part of another", "it has 042 of them", ["042"], []],
+    ["nothing, of words joined by a slash that are all there", "edited/failed and tests/MAX_SIZE", [], []],
+    ["words joined by a slash, one of them new", "tests/benchmarks", ["tests/benchmarks"], []],
+    ["nothing, of another case, brackets and quotes", "`ParseArgs()` and [max_size]", [], []],
+    ["nothing, of names in other words", "parse_args and the retry count", [], []],
+    ["a hash", "fixed in 3fa85f6", ["3fa85f6"], []],
+    ["no rule in a sentence about one", "- the cache must be warm before it is read", [], []],
+    ["no rule in a section of the state", "## State\n\n- the old name was never used", [], []],
+    ["a rule in a section of rules", "## Constraints\n\n- the linter must pass first", [], [
+      "- the linter must pass first"
+    ]],
+    ["no rule that is put in other words", "## Constraints\n\n- files must not be deleted", [], []],
     ["a rule that nobody stated", "Always run the linter first.", [], ["Always run the linter first."]],
     ["a rule made of something else", "Never use a database.", [], ["Never use a database."]]
   ]
@@ -184,8 +197,72 @@ describe("extractive", () => {
       for (const maxTokens of [100, 400, 2_000]) {
         const { text } = yield* Summarizer.extractive.summarize(request(messages, maxTokens))
         assert.isAtMost(text.length, maxTokens * 4)
-        assert.isAtLeast(text.length, maxTokens)
+        assert.isAtLeast(text.length, maxTokens * 4 * 0.85)
       }
+    }))
+
+  it.effect("has what was done and what is pending, from the calls and what was said of them", () =>
+    Effect.gen(function*() {
+      const call = (id: string, name: string, params: unknown) =>
+        Prompt.makeMessage("assistant", {
+          content: [Prompt.makePart("tool-call", { id, name, params, providerExecuted: false })]
+        })
+      const failed = Prompt.makePart("tool-result", {
+        id: "b",
+        name: "bash",
+        isFailure: true,
+        result: "2 tests failed",
+        providerExecuted: false
+      })
+      const messages = [
+        user("Mend the parser."),
+        call("p", "TodoWrite", {
+          todos: [
+            { content: "Write the lexer", status: "completed" },
+            { content: "Mend parseList", status: "in_progress" },
+            { content: "Release it", status: "pending" }
+          ]
+        }),
+        answers(result("p", "ok")),
+        call("a", "edit", { path: "src/Parser.ts", old_string: "a", new_string: "parseList(b)" }),
+        answers(result("a", "ok")),
+        call("b", "bash", { command: "npm test" }),
+        answers(failed),
+        assistant("The list is parsed. We still need to cover empty lists.")
+      ]
+      const { text } = yield* Summarizer.extractive.summarize(request(messages))
+      const section = (heading: string) => text.split("## ").find((each) => each.startsWith(heading)) ?? ""
+      for (const part of ["Write the lexer", "edit: src/Parser.ts", "bash: npm test (failed)"]) {
+        assert.include(section("Done"), part)
+      }
+      for (const part of ["Mend parseList", "Release it", "still need to cover empty lists"]) {
+        assert.include(section("Pending"), part)
+      }
+      assert.include(section("Files"), "src/Parser.ts")
+      assert.include(section("Names"), "parseList")
+    }))
+
+  it.effect("ranks names by use and recency where there is no room for all", () =>
+    Effect.gen(function*() {
+      const messages = Array.from({ length: 60 }, (_, n) => [
+        ...turn(`src/once/number${n}/file${n}.ts`, 40),
+        ...(n % 3 === 0 ? turn("src/often.ts", 40) : []),
+        ...(n === 59 ? turn("src/lately.ts", 40) : [])
+      ]).flat()
+      const { text } = yield* Summarizer.extractive.summarize(request(messages, 150))
+      assert.include(text, "src/often.ts")
+      assert.include(text, "src/lately.ts")
+      assert.notInclude(text, "src/once/number1/file1.ts")
+    }))
+
+  it.effect("is priced by the estimator as it says, also where characters are wide", () =>
+    Effect.gen(function*() {
+      const messages = Array.from(
+        { length: 60 },
+        (_, n) => [user(`${n} ${"修正".repeat(80)}`), assistant("だから".repeat(90))]
+      ).flat()
+      const { text } = yield* Summarizer.extractive.summarize(request(messages, 400))
+      assert.isAtMost(Estimator.chars.price(user(text)), 420)
     }))
 
   it.effect("of nothing is SummaryEmpty", () =>

@@ -4,8 +4,14 @@ import * as Text from "../../text/text.ts"
 /** What a token of a text is made of; everything else separates two of them. */
 const token = /[\w@./\\:#$~-]+/g
 
-/** What a sentence puts around a name and is no part of it. */
-const edges = /^[.:#-]+|[.:/-]+$/g
+/** A word without what a sentence puts around a name and is no part of it. */
+const withoutEdges = (word: string): string => {
+  let from = 0
+  let to = word.length
+  while (from < to && ".:#-".includes(word[from]!)) from++
+  while (to > from && ".:/-".includes(word[to - 1]!)) to--
+  return word.slice(from, to)
+}
 
 const longest = 120
 
@@ -26,7 +32,7 @@ const quoted = /(["'`])([^"'`\n]{4,60})\1/g
 /** The identifiers of a text: paths, symbols, hashes, quoted strings, and numbers of three digits or more. */
 export const ofText = (text: string, into: Set<string> = new Set()): Set<string> => {
   for (const [found] of text.matchAll(token)) {
-    const word = found.replace(edges, "")
+    const word = withoutEdges(found)
     if (isIdentifier(word)) {
       into.add(word)
       continue
