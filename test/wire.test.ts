@@ -220,6 +220,38 @@ const cases: ReadonlyArray<Case> = [
     repairs: ["moved 2"]
   },
   {
+    kind: "results of one message in another order than their calls",
+    messages: [u, assistant(call("a"), call("b")), tool("b", "a"), user("go")],
+    rule: ["resultOrder 2.0"],
+    repaired: ["user hello", "assistant ?a, ?b", "tool =a, =b", "user go"],
+    repairs: ["moved 2"]
+  },
+  {
+    kind: "a call is asked about once: the later request stands, and what answers the earlier one goes",
+    messages: [
+      u,
+      assistant(call("a"), request("r", "a"), request("s", "a")),
+      tool(response("r")),
+      tool(response("s", false)),
+      user("so?")
+    ],
+    rule: ["approval 1.1", "approval 2.0"],
+    repaired: ["user hello", "assistant ?a, ask s", "tool no s", "user so?"],
+    repairs: ["duplicate 1", "orphan 2"]
+  },
+  {
+    kind: "two calls of one message with one id: each has its own request",
+    messages: [
+      u,
+      assistant(call("a"), call("a"), request("r", "a"), request("s", "a")),
+      tool(response("r")),
+      user("so?")
+    ],
+    rule: ["ids 1.1"],
+    repaired: ["user hello", `assistant ?a, ?${made("a")}, ask r, ask s`, "tool yes r", "user so?"],
+    repairs: ["renamed 1"]
+  },
+  {
     kind: "results in another order are fine by Anthropic",
     rules: Wire.anthropic,
     messages: [u, assistant(call("a"), call("b")), tool("b"), tool("a")],
