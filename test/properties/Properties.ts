@@ -3,6 +3,7 @@ import * as Estimator from "effect-compaction/Estimator"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Marks from "effect-compaction/Marks"
 import * as Stage from "effect-compaction/Stage"
+import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
 import * as Wire from "effect-compaction/Wire"
 import * as Prompt from "effect/ai/Prompt"
@@ -191,6 +192,34 @@ const viewIsSent = eachRequest("view is sent", ({ outcome }, { script }) => {
   return sameLists(repaired.responses, sent.responses)
     ? undefined
     : "other approval responses are sent than stand in the view"
+})
+
+/** How many images, files and other media a message carries. */
+const mediaOf = (message: Prompt.Message): number => {
+  if (message.role === "system") return 0
+  const parts: ReadonlyArray<Prompt.Part> = message.content
+  const blocks = parts.flatMap((part): ReadonlyArray<unknown> => {
+    const shown: unknown = part.type === "tool-result" ? part.modelOutput ?? part.result : part
+    return Array.isArray(shown) ? shown : [shown]
+  })
+  return blocks.filter((block) => {
+    const type = typeof block === "object" && block !== null && "type" in block ? block.type : undefined
+    return type === "file" || type === "image"
+  }).length
+}
+
+const mediaAreWithinLimits = eachRequest("media", ({ outcome }, { script }) => {
+  const { maxImages = null } = script.settings
+  if (successOf(outcome) === undefined || maxImages === null) return undefined
+  const { items, transcript } = outcome.after
+  // A turn that its provider signed is not touched while a call of it is open.
+  const actor = transcript.entries[transcript.lastActor]
+  if (actor !== undefined && actor.calls.length > 0 && Transcript.isOpen(transcript, actor.seq)) return undefined
+  const showing = items.filter((item) => mediaOf(item.message) > 0)
+  const media = showing.reduce((sum, item) => sum + mediaOf(item.message), 0)
+  if (media <= maxImages) return undefined
+  const loose = showing.find(({ entry }) => entry !== undefined && !entry.pinned && entry.seq !== transcript.lastHuman)
+  return loose === undefined ? undefined : `${media} media, and entry ${loose.seq} still shows one`
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -556,6 +585,7 @@ export const all: ReadonlyArray<Property> = [
   viewIsExplained,
   wireIsValid,
   viewIsSent,
+  mediaAreWithinLimits,
   prefixIsStable,
   refusalChangesNothing,
   againIsTheSame,
