@@ -2,7 +2,8 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Json from "../text/json.ts"
+import type * as Json from "../text/json.ts"
+import { normalMessage } from "../wire/normal.ts"
 
 /**
  * Fails when messages cannot be taken in, and nothing was: the place of each fault and what is wrong there. A message must
@@ -27,55 +28,15 @@ export type Input = Prompt.RawInput | Prompt.Message | Prompt.MessageEncoded
 /** The messages that were made JSON already, and what became of them: Chats and callers pass the same ones again. */
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
-interface Walk {
-  fault: Json.Fault | undefined
-}
-
-const json = (walk: Walk, value: unknown, path: ReadonlyArray<string | number>): Schema.Json => {
-  const made = Json.normalise(value, path)
-  if (Result.isSuccess(made)) return made.success
-  walk.fault ??= made.failure
-  return null
-}
-
-/** What of a part is JSON by its nature; the rest of a part is of types that hold nothing else. */
-const partOf = (walk: Walk, part: Prompt.Part, path: ReadonlyArray<string | number>): Prompt.Part => {
-  const options = json(walk, part.options, [...path, "options"])
-  const isSame = options === part.options
-  if (part.type === "tool-call") {
-    const params = json(walk, part.params, [...path, "params"])
-    // Options were an object of JSON and are one.
-    return isSame && params === part.params ? part : { ...part, params, options } as Prompt.ToolCallPart
-  }
-  if (part.type === "tool-result") {
-    const result = json(walk, part.result, [...path, "result"])
-    // As above.
-    return isSame && result === part.result ? part : { ...part, result, options } as Prompt.ToolResultPart
-  }
-  // As above.
-  return isSame ? part : { ...part, options } as Prompt.Part
-}
-
-/** A message whose values are JSON: the same object where they are already. */
-const messageOf = (walk: Walk, message: Prompt.Message, at: number): Prompt.Message => {
+const messageOf = (message: Prompt.Message, at: number): Result.Result<Prompt.Message, Json.Fault> => {
   const made = known.get(message)
-  if (made !== undefined) return made
-  const path = ["messages", at]
-  const options = json(walk, message.options, [...path, "options"])
-  let isSame = options === message.options
-  let content: string | ReadonlyArray<Prompt.Part> = message.content
-  if (typeof content !== "string") {
-    content = content.map((part, index) => partOf(walk, part, [...path, "content", index]))
-    const before: ReadonlyArray<Prompt.Part> | string = message.content
-    isSame &&= content.every((part, index) => part === before[index])
+  if (made !== undefined) return Result.succeed(made)
+  const normal = normalMessage(message, ["messages", at])
+  if (Result.isSuccess(normal)) {
+    known.set(message, normal.success)
+    known.set(normal.success, normal.success)
   }
-  // Roles and parts are those of the message.
-  const next = isSame ? message : { ...message, content, options } as Prompt.Message
-  if (walk.fault === undefined) {
-    known.set(message, next)
-    known.set(next, next)
-  }
-  return next
+  return normal
 }
 
 /** Messages as they are taken in: what JSON has no words for is made JSON as a wire would, or refused. */
@@ -83,10 +44,15 @@ export const admit = (
   messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<ReadonlyArray<Prompt.Message>, InvalidMessages> =>
   Effect.suspend(() => {
-    const walk: Walk = { fault: undefined }
-    const admitted = messages.map((message, at) => messageOf(walk, message, at))
-    if (walk.fault === undefined) return Effect.succeed(admitted)
-    return Effect.fail(new InvalidMessages({ problems: [{ path: "", reason: walk.fault.message }] }))
+    const admitted: Array<Prompt.Message> = []
+    for (let at = 0; at < messages.length; at++) {
+      const message = messageOf(messages[at]!, at)
+      if (Result.isFailure(message)) {
+        return Effect.fail(new InvalidMessages({ problems: [{ path: "", reason: message.failure.message }] }))
+      }
+      admitted.push(message.success)
+    }
+    return Effect.succeed(admitted)
   })
 
 const decodeMessages = Schema.decodeUnknownEffect(Schema.Array(Prompt.Message))

@@ -104,13 +104,15 @@ const priceOfOpening = (self: Layout.Layout, opened: boolean): number =>
  * so the whole prompt is paired at every request; a session that a framework wrote has none.
  */
 const paired = (self: Layout.Layout, sending: Sending, running: number): Sending => {
-  const { content } = Wire.repair(Prompt.fromMessages(sending.messages), self.rules)
+  // Ids are given to what is sent: a call that the repair drops takes none.
+  const given = sending.messages.map(Names.originalOf)
+  const { content } = Wire.repair(Prompt.fromMessages(given), self.rules)
   const opened = content.includes(WireSend.firstUser())
   return {
     ...sending,
     messages: content,
     seqOf: (at) => {
-      const before = sending.messages.indexOf(content[at]!)
+      const before = given.indexOf(Names.originalOf(content[at]!))
       return before < 0 ? -1 : sending.seqOf(before)
     },
     added: running + priceOfOpening(self, opened),

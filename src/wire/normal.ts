@@ -47,12 +47,13 @@ const ofPart = (part: Prompt.Part, path: Path): Result.Result<Prompt.Part, Json.
 
 /**
  * A message whose parameters, results and options are the JSON that they are sent and saved as: the same object where
- * nothing changes, and the first value that is no JSON, with its place in the message, where there is one.
+ * nothing changes, and the first value that is no JSON, with its place, where there is one. `path` is where the message
+ * stands.
  */
-export const normalMessage = (message: Prompt.Message): Result.Result<Prompt.Message, Json.Fault> =>
-  Result.flatMap(withFields(message, ["options"], []), (normal) => {
+export const normalMessage = (message: Prompt.Message, path: Path = []): Result.Result<Prompt.Message, Json.Fault> =>
+  Result.flatMap(withFields(message, ["options"], path), (normal) => {
     if (normal.role === "system") return Result.succeed(normal)
     const parts: ReadonlyArray<Prompt.Part> = normal.content
-    const content = each(parts, (part, at) => ofPart(part, ["content", at]))
+    const content = each(parts, (part, at) => ofPart(part, [...path, "content", at]))
     return Result.map(content, (content) => content === parts ? normal : Send.withContent(normal, content))
   })
