@@ -9,11 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as ContextManager from "../ContextManager.ts"
-import * as AnthropicMessages from "../format/AnthropicMessages.ts"
 import * as Format from "../format/Format.ts"
-import * as OpenAiChat from "../format/OpenAiChat.ts"
-import * as OpenAiResponses from "../format/OpenAiResponses.ts"
-import * as PromptJson from "../format/PromptJson.ts"
 import type * as Session from "../format/Session.ts"
 import type * as Settings from "../Settings.ts"
 import * as Failed from "./Failed.ts"
@@ -22,32 +18,11 @@ import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
 import * as Shown from "./Shown.ts"
 
-interface Written {
-  readonly value: Schema.JsonObject
-  readonly losses: ReadonlyArray<Session.Finding>
-}
-
-/** The formats that a view can be written in. */
-export type Target = "openai-chat" | "openai-responses" | "anthropic-messages" | "prompt"
-
-const write = (to: Target, messages: ReadonlyArray<Prompt.Message>): Written => {
-  switch (to) {
-    case "openai-chat":
-      return OpenAiChat.write(messages)
-    case "openai-responses":
-      return OpenAiResponses.write(messages)
-    case "anthropic-messages":
-      return AnthropicMessages.write(messages)
-    case "prompt":
-      return PromptJson.write(messages)
-  }
-}
-
 /** What `--json` prints: the body, and what is to be known about it. Sizes in tokens. */
 interface Compaction {
   readonly file: string
   readonly format: Session.FormatName
-  readonly to: Target
+  readonly to: Format.Target
   readonly messages: number
   readonly window: number | null
   readonly budget: number
@@ -55,17 +30,17 @@ interface Compaction {
   readonly viewMessages: number
   readonly boundary: Replay.Row["boundary"]
   readonly infeasible: Replay.Row["infeasible"]
-  readonly losses: ReadonlyArray<Session.Finding>
+  readonly losses: ReadonlyArray<Session.Loss>
   readonly body: Schema.JsonObject
 }
 
-const compact = Effect.fnUntraced(function*(session: Session.Session, settings: Settings.Input, to: Target) {
+const compact = Effect.fnUntraced(function*(session: Session.Session, settings: Settings.Input, to: Format.Target) {
   const manager = yield* ContextManager.make({ settings })
   yield* manager.append(Prompt.fromMessages(session.messages))
   const { count, events, prompt } = yield* manager.request
   // Of the request just made.
   const { budget } = yield* manager.status
-  const { losses, value } = write(to, prompt.content)
+  const { losses, value } = Format.write(to, prompt.content)
   const infeasible = events.find((event) => event._tag === "Infeasible")
   return {
     file: session.file,
@@ -104,7 +79,7 @@ interface Values {
   readonly json: boolean
   readonly settings: SettingsFlags.Values
   readonly strict: boolean
-  readonly to: Target
+  readonly to: Format.Target
 }
 
 /** Prints the view of a session; fails with the exit code. */

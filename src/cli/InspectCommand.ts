@@ -16,7 +16,8 @@ export const command = Command.make("inspect", {
   Command.withDescription(
     "Prints what a recorded session holds: its format and why it was taken for it, messages and entries by role, tool "
       + "results and their share, the largest of them, what was billed, what the reader found, and where the session as "
-      + "it was recorded breaks the rules of a provider. Tokens are estimated; characters are UTF-16 code units.\n\n"
+      + "it was recorded breaks the rules of a provider, and what of it the formats of providers cannot hold. Tokens are "
+      + "estimated; characters are UTF-16 code units.\n\n"
       + "Exit codes: 0 fine, 1 bad input, 2 wrong usage."
   ),
   Command.withShortDescription("Print what a session holds"),

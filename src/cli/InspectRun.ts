@@ -15,6 +15,7 @@ import * as Paint from "./Paint.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
+import * as Unheld from "./Unheld.ts"
 
 const { number, percent } = Table
 
@@ -58,6 +59,7 @@ const heading = (lines: ReadonlyArray<string>, paint: Paint.Paint): ReadonlyArra
 
 const render = (inspection: Inspection.Inspection, paint: Paint.Paint): string => {
   const { findings, reasoning, results, roles } = inspection
+  const unheld = Unheld.lines(inspection.unheld)
   const byTool = results.byTool.map((each) => [
     toolName(each.tool),
     number(each.count),
@@ -101,7 +103,10 @@ const render = (inspection: Inspection.Inspection, paint: Paint.Paint): string =
     ...(findings.length === 0 ? ["  none"] : findings.map(findingLine)),
     "",
     "violations of the wire rules, as recorded",
-    ...violationLines(inspection, paint)
+    ...violationLines(inspection, paint),
+    "",
+    "what a format cannot hold, messages from 0",
+    ...(unheld.length === 0 ? ["  none"] : unheld)
   ].join("\n")
 }
 

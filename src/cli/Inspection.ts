@@ -9,6 +9,7 @@ import type * as Session from "../format/Session.ts"
 import * as Text from "../text/text.ts"
 import * as Transcript from "../Transcript.ts"
 import * as Wire from "../Wire.ts"
+import * as Unheld from "./Unheld.ts"
 
 /** Tool results: how many, and how large. Characters are UTF-16 code units of their text. */
 interface Size {
@@ -30,6 +31,7 @@ interface Size {
  * - `reasoning`: how much of it there is, and how much is signed or encrypted.
  * - `usage`: sums of what was billed, in tokens; a bucket is `null` where no response says it.
  * - `violations`: by rule, of the session as it was recorded. A request has none: it is repaired.
+ * - `unheld`: by format, everything that the format has no place for.
  */
 export interface Inspection {
   readonly file: string
@@ -60,6 +62,7 @@ export interface Inspection {
     { readonly kind: string; readonly count: number; readonly line: number; readonly detail: string }
   >
   readonly violations: { readonly [provider: string]: { readonly [rule: string]: number } }
+  readonly unheld: Unheld.ByFormat
 }
 
 const providers = [Wire.anthropic, Wire.openaiChat, Wire.openaiResponses, Wire.gemini]
@@ -209,6 +212,7 @@ export const make = (session: Session.Session, estimator: Estimator.Service): In
     reasoning,
     usage: usageOf(session),
     findings: findingsOf(session),
-    violations: violationsOf(session)
+    violations: violationsOf(session),
+    unheld: Unheld.of(messages)
   }
 }

@@ -20,6 +20,7 @@ import * as Play from "../simulate/parts/play.ts"
 import * as Watch from "../simulate/parts/watch.ts"
 import type * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
+import * as Unheld from "./Unheld.ts"
 
 /**
  * One request, and what was billed for it: `estimate` is its price as it stood before the pass, `billed` what the recording
@@ -60,7 +61,7 @@ export interface Totals {
 
 /**
  * One session, as `--json` prints it. `window` is `null` where none was given, `budget` the limit that the ladder goes
- * by, both in tokens.
+ * by, both in tokens. `unheld` names what of the session each format has no place for; absent where there is nothing.
  */
 interface Report {
   readonly file: string
@@ -72,6 +73,7 @@ interface Report {
   readonly policy: string
   readonly rows: ReadonlyArray<Row>
   readonly totals: Totals
+  readonly unheld?: Unheld.ByFormat
 }
 
 /**
@@ -295,6 +297,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
       })
   )
   const budget = Budget.resolve(settings)
+  const unheld = Unheld.of(session.messages)
   const report: Report = {
     file: session.file,
     format: session.format,
@@ -304,7 +307,8 @@ export const play = Effect.fnUntraced(function*<E, R>(
     budget: budget.limit,
     policy: name,
     rows,
-    totals: totalsOf(rows, budget.limit, meters.errors())
+    totals: totalsOf(rows, budget.limit, meters.errors()),
+    ...(Unheld.isNothing(unheld) ? undefined : { unheld })
   }
   return { report, rungs: policy.ladder.rungs.map(({ name }) => name), settings, budget, boundaries }
 }, Effect.scoped)

@@ -11,6 +11,7 @@ import type * as Paint from "./Paint.ts"
 import type * as Replay from "./Replay.ts"
 import * as Shown from "./Shown.ts"
 import * as Table from "./Table.ts"
+import * as Unheld from "./Unheld.ts"
 
 const { count, number, percent } = Table
 
@@ -212,6 +213,7 @@ export const render = (
   const { budget, report, settings } = replay
   const findings = session.findings.length === 0 ? "" : `; ${count(session.findings.length, "finding")} (see inspect)`
   const table = tableOf(replay, paint)
+  const unheld = report.unheld === undefined ? [] : Unheld.lines(report.unheld)
   return [
     `${paint.bold(Shown.line(report.file))} ${paint.dim(`(${report.format}: ${Shown.line(session.why)})`)}`,
     `${count(report.messages, "message")}, ${count(report.requests, "request")}${findings}`,
@@ -220,6 +222,7 @@ export const render = (
     triggerLine(budget, settings),
     protectedLine(settings),
     ...(table.length === 0 ? [] : ["", ...table, ""]),
-    ...totalsOf(replay, paint)
+    ...totalsOf(replay, paint),
+    ...(unheld.length === 0 ? [] : ["what a format cannot hold, messages from 0", ...unheld])
   ].join("\n")
 }

@@ -330,7 +330,7 @@ const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | 
     case "text": {
       const raw = Wire.rawOf(part)
       if (raw === undefined) return { type: "text", text: part.text, ...fieldsOf(part) }
-      return Wire.rawIn(losses, format, raw)
+      return Wire.rawIn(losses, format, part, raw, Message.resultText)
     }
     case "reasoning":
       return writeReasoning(part, losses)

@@ -341,6 +341,49 @@ describe("inspect and compact", () => {
   })
 })
 
+describe("an item that only one API has", () => {
+  const body = JSON.stringify({
+    model: "m",
+    input: [
+      { role: "user", content: "go" },
+      { type: "compaction", id: "c", encrypted_content: "KEEPME" },
+      { role: "user", content: "y" },
+      { role: "assistant", content: "done" }
+    ]
+  })
+  const run = (...args: ReadonlyArray<string>) => program.run([...args, "-"], { stdin: body })
+
+  it("goes to the API that has it as it came, and is said to be lost elsewhere", async () => {
+    const held = await run("compact", "--to", "openai-responses")
+    assert.deepStrictEqual(JSON.parse(held.stdout).input[1], {
+      type: "compaction",
+      id: "c",
+      encrypted_content: "KEEPME"
+    })
+    assert.strictEqual(held.stderr, "")
+    assert.include((await run("compact", "--to", "prompt")).stdout, "KEEPME")
+    for (const to of ["openai-chat", "anthropic-messages"]) {
+      const { stderr, stdout } = await run("compact", "--to", to)
+      assert.match(stderr, /^lost: opaque-item: messages\[1\]\.content\[0\]: [^\n]*\(compaction\)\n$/)
+      assert.notInclude(stdout, "KEEPME")
+      assert.include(stdout, "[left out: compaction]")
+    }
+  })
+
+  it("is named by inspect and by replay, with its place", async () => {
+    const line = /^ {2}(openai-chat|anthropic-messages): opaque-item 1: [^\n]*\(compaction\); message 1$/gm
+    for (const command of ["inspect", "replay"]) {
+      const { stdout } = await run(command)
+      assert.strictEqual(stdout.match(line)?.length, 2, stdout)
+      const { unheld } = JSON.parse((await run(command, "--json")).stdout)
+      assert.deepStrictEqual(unheld["openai-responses"], [])
+      assert.deepStrictEqual(unheld["openai-chat"].map(({ kind, messages }: typeof unheld) => [kind, messages]), [
+        ["opaque-item", [1]]
+      ])
+    }
+  })
+})
+
 describe("help, version, completions", () => {
   it("--version is that of the package", async () => {
     const { code, stdout } = await program.run(["--version"])

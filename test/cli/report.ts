@@ -54,7 +54,13 @@ const Report = Schema.Struct({
       Schema.Literals(["estimate", "actual", "hybrid", "calibrated"]),
       Schema.NullOr(Schema.Struct({ requests: Count, mean: Schema.Finite, worst: Schema.Finite }))
     )
-  })
+  }),
+  unheld: Schema.optionalKey(Schema.Record(
+    Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "prompt"]),
+    Schema.Array(
+      Schema.Struct({ kind: Schema.String, what: Schema.String, count: Count, messages: Schema.Array(Count) })
+    )
+  ))
 })
 
 export const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Report), { onExcessProperty: "error" })

@@ -84,9 +84,7 @@ const writeSystem = (message: Prompt.SystemMessage): Schema.Json => {
 
 const writeText = (part: Prompt.TextPart, losses: Wire.Losses): Schema.JsonObject | undefined => {
   const raw = Wire.rawOf(part)
-  if (raw !== undefined) {
-    return Wire.rawIn(losses, format, raw)
-  }
+  if (raw !== undefined) return Wire.rawIn(losses, format, part, raw, Message.resultText)
   return Wire.optionsAt(part, "openai").refusal === true
     ? { type: "refusal", refusal: part.text }
     : { type: "text", text: part.text, ...Wire.objectOf(Wire.optionsAt(part, format), "fields") }

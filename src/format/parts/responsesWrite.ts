@@ -74,9 +74,7 @@ const writeText = (
   losses: Wire.Losses
 ): Schema.JsonObject | undefined => {
   const raw = Wire.rawOf(part)
-  if (raw !== undefined) {
-    return Wire.rawIn(losses, format, raw)
-  }
+  if (raw !== undefined) return Wire.rawIn(losses, format, part, raw, (text) => ({ type: usual, text }))
   const note = Wire.optionsAt(part, format)
   return Wire.optionsAt(part, "openai").refusal === true
     ? { type: "refusal", refusal: part.text, ...fieldsOf(part) }
@@ -137,7 +135,9 @@ const writeAnswer = (
       case "text": {
         const written = writeText(part, "output_text", losses)
         if (written === undefined) break
-        if (Items.joins(part)) answer(part, written)
+        const raw = Wire.rawOf(part)
+        // Words that stand for an item of another format are said in a message.
+        if (Items.joins(part) || (raw !== undefined && !Wire.holdsRaw(format, raw))) answer(part, written)
         else item(written)
         break
       }

@@ -178,15 +178,20 @@ export const options = (self: Losses, subject: Prompt.Message | Prompt.Part, hel
   }
 }
 
-/** An item that `Prompt` could not hold, as it came, where `format` can hold it; else it is reported. */
+/**
+ * An item that `Prompt` could not hold, as it came, where `format` can hold it. Else it is reported, and what is written is
+ * the words that a request left in its place, as `text` makes them; nothing where there are none.
+ */
 export const rawIn = (
   self: Losses,
   format: Session.FormatName,
-  raw: Schema.JsonObject
+  part: Prompt.TextPart,
+  raw: Schema.JsonObject,
+  text: (words: string) => Schema.JsonObject
 ): Schema.JsonObject | undefined => {
   if (holdsRaw(format, raw)) return raw
   report(self, "opaque-item", `an item of another format has no place here (${typeOf(raw)})`)
-  return undefined
+  return part.text === "" ? undefined : text(part.text)
 }
 
 /** The keys that a target has a place for, by provider; `true` is any key. */
