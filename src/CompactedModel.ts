@@ -4,19 +4,20 @@
  *
  * **Details**
  *
- * Each call looks for `ContextManager.Current` in the caller's context; without one it goes through untouched. With one,
- * the prompt is synchronised with the manager, its view is sent, and the usage of the response is observed. When the
- * provider refuses the view because it does not fit, a smaller one is sent in the same call.
+ * A call belongs to the conversation whose manager is `ContextManager.Current`. Without one its conversation is recognised as
+ * a prompt cache recognises it, by its prefix: the next turn of a chat goes on in its session, a prompt that leaves an
+ * earlier point of it is a fork with the decisions before that point, and an unknown prompt begins a session. The prompt is
+ * synchronised with the session, its view is sent, and the usage of the response is observed. When the provider refuses the
+ * view because it does not fit, a smaller one is sent in the same call.
  *
  * **Gotchas**
  *
- * - The error channel of a language model is `AiError`. A pass that fails with anything but `BudgetInfeasible` does not
- *   fail the call: the last good view is sent. `BudgetInfeasible` and a conversation that cannot be made to fit become an
- *   `InvalidRequestError` with the numbers in its metadata, under `"effect-compaction"`.
+ * - The error channel of a language model is `AiError`. A pass that fails with a typed error fails the call: {@link causeOf}
+ *   gives that error back, and all its fields are in the metadata under `"effect-compaction"`. `onPassError` says otherwise.
+ *   A defect in a stage sends the last good view, and is published.
  * - A summariser must be given the model that is not decorated. What a tool handler asks of a model while it runs is no part
  *   of the conversation and goes through untouched.
- * - Two conversations must not share a manager: a prompt of another one is taken for an edited history. A call that belongs
- *   to none, such as one for a title, is made with `ContextManager.Current` set to `undefined`.
+ * - Two conversations must not share a manager: a prompt of another one is taken for an edited history.
  * - Marks for the provider's prompt cache stay where the caller's prompt has them now; that of its last message stands at
  *   the end of what stays, before the notice. An adapter that sets one by itself should leave out messages marked
  *   `ephemeral`, see `Marks`.
@@ -30,40 +31,96 @@ import * as Model from "effect/ai/Model"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import * as ResponseIdTracker from "effect/ai/ResponseIdTracker"
-import * as Tool from "effect/ai/Tool"
+import type * as Tool from "effect/ai/Tool"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Pool from "./app/pool.ts"
+import * as Refusal from "./app/refusal.ts"
+import * as Tools from "./app/tools.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextManager from "./ContextManager.ts"
 import * as Overflow from "./Overflow.ts"
+import * as Policy from "./Policy.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
 import * as Summarizer from "./Summarizer.ts"
 import * as CacheMarks from "./wire/cacheMarks.ts"
 
 /**
- * How a model is decorated.
+ * How a model is decorated: a policy, and what is particular to its calls.
  *
  * **Details**
  *
+ * - The keys of a policy, see `Policy.Options`: of the conversations that are recognised by their prefix.
+ * - `onPassError`: what becomes of a call whose pass fails with a typed error: it fails with that error as its cause
+ *   (`"fail"`, the default), or the view under the decisions taken so far is sent (`"sendUndecided"`); a function decides by
+ *   the error.
  * - `isContextOverflow`: which errors are the refusal of a request that does not fit.
  * - `maxOverflowRetries`: how many smaller views are sent after refusals in a row, over all calls of a conversation; a
  *   successful answer begins anew. 1 by default.
  * - `windowOf`: the window and the longest answer of a model, in tokens, by provider and name; the table of known models
- *   by default. Where it says nothing the settings of the manager hold.
+ *   by default. Where it says nothing the settings of the policy hold.
+ * - `conversations`: how many conversations are recognised at most (64 by default), and how long one is kept that is idle
+ *   (1 hour). To lose one costs decisions, never words.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Options {
+export interface Options<out E = never, out R = never, out P = Policy.PassError> extends Policy.Options<E, R, P> {
+  readonly onPassError?: PassErrorPolicy | ((error: unknown) => PassErrorPolicy)
   readonly isContextOverflow?: (error: unknown) => error is AiError.AiError
   readonly maxOverflowRetries?: number
   readonly windowOf?: (
     provider: string,
     model: string
   ) => { readonly window: number; readonly maxOutput: number } | undefined
+  readonly conversations?: { readonly most?: number; readonly idleTimeToLive?: Duration.Input }
+}
+
+/**
+ * What becomes of a call whose pass fails.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type PassErrorPolicy = "fail" | "sendUndecided"
+
+/** What of the options is particular to calls. */
+type CallsOptions = Pick<
+  Options,
+  "onPassError" | "isContextOverflow" | "maxOverflowRetries" | "windowOf" | "conversations"
+>
+
+/**
+ * The error that a call failed with, where a policy, a session or the recovery from an overflow failed it; of a class, where
+ * one is given, else `undefined`.
+ *
+ * **Example** (Telling why a call failed)
+ *
+ * ```ts
+ * import * as CompactedModel from "effect-compaction/CompactedModel"
+ * import * as Guard from "effect-compaction/Guard"
+ *
+ * const freedBy = (error: unknown) => CompactedModel.causeOf(error, Guard.ClearFloorUnsatisfied)?.freed
+ *
+ * console.log(freedBy(new Error("of something else"))) // => undefined
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const causeOf: {
+  <Class extends abstract new(...args: never) => unknown>(error: unknown, of: Class): InstanceType<Class> | undefined
+  (error: unknown): unknown
+} = <Class extends abstract new(...args: never) => unknown>(error: unknown, of?: Class) => {
+  const cause = Refusal.causeOf(error)
+  // What is an instance of the class has the type of its instances.
+  return (of === undefined || cause instanceof of ? cause : undefined) as InstanceType<Class> | undefined
 }
 
 type Manager = ContextManager.ContextManager<unknown>
@@ -82,6 +139,7 @@ interface Prepared {
   readonly manager: Manager
   readonly call: ContextManager.Call
   readonly tools: Summarizer.ToolSet | undefined
+  readonly release: Found["release"]
 }
 
 /** The part of the options of every method that is read here; the rest goes to the model as it came. */
@@ -90,49 +148,11 @@ interface CallOptions {
   readonly toolkit?: unknown
 }
 
-/** The tools of a call, for a summary that is going to be asked for with the same ones; `undefined` where there are none. */
-const toolsOf = (toolkit: unknown): Summarizer.ToolSet | undefined => {
-  if (!isRecord(toolkit) || !isRecord(toolkit.tools)) return undefined
-  const tools = Object.entries(toolkit.tools).flatMap(([name, tool]) => isTool(tool) ? [[name, tool] as const] : [])
-  return tools.length === 0 ? undefined : Object.fromEntries(tools)
-}
-
 /** Whose model is decorated, where a layer names it. */
 interface Names {
   readonly provider: string | undefined
   readonly model: string | undefined
 }
-
-const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
-  (typeof value === "object" || typeof value === "function") && value !== null
-
-const priced = new WeakMap<object, number>()
-
-const charsPerToken = 4
-
-/**
- * The price of the definitions of tools, in tokens: of their names, descriptions and parameters as JSON Schema. A toolkit
- * that has yet to be built, as an effect, says nothing.
- */
-const priceOfTools = (toolkit: unknown): number => {
-  if (!isRecord(toolkit) || !isRecord(toolkit.tools)) return 0
-  const { tools } = toolkit
-  const known = priced.get(tools)
-  if (known !== undefined) return known
-  let chars = 0
-  for (const tool of Object.values(tools)) {
-    if (!isTool(tool)) continue
-    // The name of any tool is typed as anything; it is a text.
-    chars += String(tool.name).length + (tool.description ?? "").length
-    chars += JSON.stringify(Tool.getJsonSchema(tool)).length
-  }
-  const price = Math.ceil(chars / charsPerToken)
-  priced.set(tools, price)
-  return price
-}
-
-const isTool = (value: unknown): value is Tool.Any =>
-  isRecord(value) && typeof value.name === "string" && "parametersSchema" in value
 
 const byTable: NonNullable<Options["windowOf"]> = (_, model) => Budget.modelOf(model)
 
@@ -162,48 +182,34 @@ const forgetSent = Effect.map(
   Option.match({ onNone: () => undefined, onSome: (tracker) => tracker.clearUnsafe() })
 )
 
-/** The failure as the error channel of a model has it; the refusal of the provider, if there was one, is its cause. */
-const refusal = (error: { readonly _tag: string; readonly message: string }, original?: AiError.AiError) => {
-  const { reason } = original ?? {}
-  const known = reason !== undefined && "metadata" in reason ? reason.metadata : {}
-  const http = reason !== undefined && "http" in reason ? reason.http : undefined
-  const refused = original === undefined ? undefined : { refused: original.message }
-  const invalid = new AiError.InvalidRequestError({
-    description: error.message,
-    metadata: { ...known, "effect-compaction": { ...plain(error), ...refused } },
-    ...(http === undefined ? undefined : { http })
-  })
-  return AiError.make({
-    module: "CompactedModel",
-    method: original?.method ?? "request",
-    // No field of a reason holds what it came from, so it is set as JavaScript has it.
-    reason: Object.assign(invalid, { cause: original ?? error })
-  })
-}
-
-/** The fields of a tagged error that are plain data, as metadata holds them. */
-const plain = (error: object): { readonly [key: string]: string | number } => {
-  const fields: { [key: string]: string | number } = {}
-  for (const [key, value] of Object.entries(error)) {
-    if (typeof value === "string" || typeof value === "number") fields[key] = value
-  }
-  return fields
-}
-
-const isTagged = (error: unknown): error is { readonly _tag: string; readonly message: string } =>
-  isRecord(error) && typeof error._tag === "string" && typeof error.message === "string"
-
-const isInfeasible = (error: unknown): error is { readonly _tag: "BudgetInfeasible"; readonly message: string } =>
-  isRecord(error) && error._tag === "BudgetInfeasible" && typeof error.message === "string"
-
-/** The request of a call. What goes wrong in a pass does not fail the call, unless the policy asks for that. */
-const requestOf = Effect.fnUntraced(function*(manager: Manager, prompt: Prompt.Prompt, call: ContextManager.Call) {
-  const result = yield* Effect.result(manager.sync(prompt, call))
-  if (result._tag === "Success") return result.success
-  if (isInfeasible(result.failure)) return yield* refusal(result.failure)
-  yield* Effect.logWarning("compaction failed, the last good view is sent", result.failure)
-  return yield* manager.undecided(call, result.failure)
+/**
+ * The request of a call. A typed failure of the pass fails the call, unless the options say otherwise; a stage that dies is a
+ * bug, for which no call fails: the last good view is sent.
+ */
+const requestOf = Effect.fnUntraced(function*(
+  manager: Manager,
+  prompt: Prompt.Prompt,
+  call: ContextManager.Call,
+  onPassError: NonNullable<CallsOptions["onPassError"]>
+) {
+  const exit = yield* Effect.exit(manager.sync(prompt, call))
+  if (Exit.isSuccess(exit)) return exit.value
+  if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
+  const typed = Cause.findErrorOption(exit.cause)
+  const isOfSession = Option.isSome(typed) && ofSession.has(Refusal.taggedOf(typed.value)._tag)
+  const decided = Option.isNone(typed)
+    ? "sendUndecided"
+    : typeof onPassError === "function"
+    ? onPassError(typed.value)
+    : onPassError
+  if (Option.isSome(typed) && (isOfSession || decided === "fail")) return yield* Refusal.refuse(typed.value)
+  const failure = Cause.squash(exit.cause)
+  yield* Effect.logWarning("compaction failed, the last good view is sent", failure)
+  return yield* Effect.mapError(manager.undecided(call, failure), (error) => Refusal.refuse(error))
 })
+
+/** Failures after which there is no good view: of messages that cannot be sent, and of a session that another process has. */
+const ofSession: ReadonlySet<string> = new Set(["InvalidMessages", "SessionLost"])
 
 /** What a stream says went wrong, in a part of its own, as the failure that it is. */
 const errorOf = (error: unknown): AiError.AiError =>
@@ -243,15 +249,40 @@ const runsTools = ({ content }: Prompt.Prompt): boolean => {
  * @category combining
  * @since 0.1.0
  */
-export const decorate = (inner: LanguageModel.LanguageModel, options: Options = {}): LanguageModel.LanguageModel =>
-  decorateNamed(inner, options, { provider: undefined, model: undefined })
+export const decorate = (inner: LanguageModel.LanguageModel, options: CallsOptions = {}): LanguageModel.LanguageModel =>
+  decorateNamed(inner, options, { provider: undefined, model: undefined }, undefined)
+
+/** The conversation that a call belongs to, and what is done when the call has ended. */
+interface Found {
+  readonly manager: Manager
+  readonly release: (isAnswered: boolean) => Effect.Effect<void>
+}
+
+/** The conversation of a call: the one in the caller's context, else the one that is recognised; none of a tool's own calls. */
+const conversationOf = Effect.fnUntraced(function*(
+  pool: Pool.Pool | undefined,
+  { content }: Prompt.Prompt
+): Effect.fn.Return<Found | undefined> {
+  const current = yield* ContextManager.Current
+  const within = yield* Within
+  if (current !== undefined) {
+    return current === within ? undefined : { manager: current, release: () => Effect.void }
+  }
+  return within !== undefined || pool === undefined ? undefined : yield* Pool.take(pool, content)
+})
 
 const decorateNamed = (
   inner: LanguageModel.LanguageModel,
-  options: Options,
-  names: Names
+  options: CallsOptions,
+  names: Names,
+  pool: Pool.Pool | undefined
 ): LanguageModel.LanguageModel => {
-  const { isContextOverflow = Overflow.isContextOverflow, maxOverflowRetries = 1, windowOf = byTable } = options
+  const {
+    isContextOverflow = Overflow.isContextOverflow,
+    maxOverflowRetries = 1,
+    onPassError = "fail",
+    windowOf = byTable
+  } = options
   /** Refusals in a row, by conversation. */
   const refusals = new WeakMap<Manager, number>()
   /** The conversations whose last request had a tail: the next one does not extend it. */
@@ -275,40 +306,55 @@ const decorateNamed = (
   })
 
   const prepare = Effect.fnUntraced(function*(given: CallOptions) {
-    const manager = yield* ContextManager.Current
-    if (manager === undefined || manager === (yield* Within)) return undefined
     const prompt = Prompt.make(given.prompt)
     const original: Original = { prompt, taken: CacheMarks.take(prompt) }
-    const overhead = priceOfTools(given.toolkit)
+    const found = yield* conversationOf(pool, original.taken.prompt)
+    if (found === undefined) return undefined
+    const { manager, release } = found
+    const overhead = Tools.priceOf(given.toolkit)
     const runtimeContext = yield* RuntimeContext.Current
     const call: ContextManager.Call = {
       ...routeOf(names.model === undefined ? yield* namesInContext : names, windowOf),
       ...(overhead === 0 ? undefined : { overhead }),
       ...(runtimeContext === undefined ? undefined : { runtimeContext })
     }
-    const tools = toolsOf(given.toolkit)
+    const tools = Tools.setOf(given.toolkit)
     const request = yield* Effect.provideService(
-      requestOf(manager, original.taken.prompt, call),
+      requestOf(manager, original.taken.prompt, call, onPassError),
       Summarizer.Tools,
       tools
-    )
+    ).pipe(Effect.onError(() => release(false)))
     const prepared: Prepared = {
       prompt: yield* sending(manager, original, request),
       original,
       request,
       manager,
       call,
-      tools
+      tools,
+      release
     }
     return prepared
   })
 
-  const answered = ({ manager, request }: Prepared, usage: Response.Usage) => {
+  /** What is answered is in a session that lasts before the call returns: nothing is asked for twice after a crash. */
+  const answered = (
+    { manager, release, request }: Prepared,
+    usage: Response.Usage,
+    parts: ReadonlyArray<Response.AnyPart>
+  ) => {
     refusals.delete(manager)
-    return manager.observe(usage, request)
+    const said = manager.isDurable
+      ? Effect.suspend(() => manager.append(Prompt.fromResponseParts(parts)))
+      : Effect.void
+    return manager.observe(usage, request).pipe(
+      // What cannot be kept is refused at the next call, where there is an error channel for it.
+      Effect.andThen(Effect.ignore(said)),
+      Effect.andThen(release(true))
+    )
   }
 
-  const abandoned = ({ manager, request }: Prepared) => manager.abandon(request)
+  const abandoned = ({ manager, release, request }: Prepared) =>
+    Effect.andThen(manager.abandon(request), release(false))
 
   const mayRetry = ({ manager }: Prepared) => (refusals.get(manager) ?? 0) < maxOverflowRetries
 
@@ -322,8 +368,8 @@ const decorateNamed = (
     refusals.set(manager, (refusals.get(manager) ?? 0) + 1)
     const request = yield* manager.recover(Overflow.refusedOf(Overflow.textOf(error)), call).pipe(
       Effect.provideService(Summarizer.Tools, tools),
-      // What fails beside `ContextCannotFit` is the policy's own pass; its types are erased here.
-      Effect.catch((cannot) => refusal(isTagged(cannot) ? cannot : { _tag: "unknown", message: String(cannot) }, error))
+      Effect.mapError((cannot) => Refusal.refuse(cannot, error)),
+      Effect.onError(() => prepared.release(false))
     )
     if (runsTools(prepared.prompt)) {
       // The tool that was approved has run. Sent once more, the request would run it again.
@@ -336,18 +382,19 @@ const decorateNamed = (
       original,
       request,
       tools,
+      release: prepared.release,
       prompt: yield* sending(manager, original, request)
     }
     return next
   })
 
   /** Calls until the provider takes the view. Whatever else fails leaves no request in flight behind. */
-  const attempt = <A extends { readonly usage: Response.Usage }, R>(
+  const attempt = <A extends Answer, R>(
     prepared: Prepared,
     send: (prompt: Prompt.Prompt) => Effect.Effect<A, unknown, R>
   ): Effect.Effect<A, unknown, R> =>
     Effect.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
-      Effect.tap((response) => answered(prepared, response.usage)),
+      Effect.tap((response) => answered(prepared, response.usage, response.content)),
       Effect.catch((error) =>
         isContextOverflow(error)
           ? Effect.flatMap(smaller(prepared, error), (next) => attempt(next, send))
@@ -369,11 +416,13 @@ const decorateNamed = (
   ): Stream.Stream<Part, unknown, unknown> => {
     let isEmitting = false
     let usage: Response.Usage | undefined
+    const parts: Array<Response.AnyPart> = []
     let isRetried = false
     // Arrays as they come: a tap would split them into single parts.
     return Stream.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
-      Stream.mapArrayEffect((parts) => {
-        for (const part of parts) {
+      Stream.mapArrayEffect((arrived) => {
+        if (prepared.manager.isDurable) parts.push(...arrived)
+        for (const part of arrived) {
           if (part.type === "error" && !isEmitting && mayRetry(prepared)) {
             const refused = errorOf(part.error)
             if (isContextOverflow(refused)) return Effect.fail(refused)
@@ -381,7 +430,7 @@ const decorateNamed = (
           isEmitting ||= part.type !== "response-metadata"
           if (part.type === "finish") usage = part.usage
         }
-        return Effect.succeed(parts)
+        return Effect.succeed(arrived)
       }),
       Stream.catch((error) => {
         // What was emitted cannot be taken back: a second attempt would say it twice.
@@ -391,7 +440,7 @@ const decorateNamed = (
       }),
       Stream.ensuring(Effect.suspend(() => {
         if (isRetried) return Effect.void
-        return usage === undefined ? abandoned(prepared) : answered(prepared, usage)
+        return usage === undefined ? abandoned(prepared) : answered(prepared, usage, parts)
       }))
     )
   }
@@ -416,7 +465,13 @@ const decorateNamed = (
 
 type Part = Response.StreamPart<Record<string, Tool.Any>>
 
-type Method = (options: CallOptions) => Effect.Effect<{ readonly usage: Response.Usage }, unknown, unknown>
+/** What every answer has. */
+interface Answer {
+  readonly usage: Response.Usage
+  readonly content: ReadonlyArray<Response.AnyPart>
+}
+
+type Method = (options: CallOptions) => Effect.Effect<Answer, unknown, unknown>
 
 type StreamMethod = (options: CallOptions) => Stream.Stream<Part, unknown, unknown>
 
@@ -426,21 +481,45 @@ type StreamMethod = (options: CallOptions) => Stream.Stream<Part, unknown, unkno
  * @category layers
  * @since 0.1.0
  */
-export const layer = (
-  options?: Options
-): Layer.Layer<LanguageModel.LanguageModel, never, LanguageModel.LanguageModel> =>
-  Layer.effect(
-    LanguageModel.LanguageModel,
-    // The names beside the model are its own; those in the context of a call may be of another one.
-    Effect.zipWith(
-      LanguageModel.LanguageModel,
-      namesInContext,
-      (inner, names) => decorateNamed(inner, options ?? {}, names)
+export const layer = <E = never, R = never, P = Policy.PassError>(
+  options: Options<E, R, P> = {}
+): Layer.Layer<LanguageModel.LanguageModel, Policy.PolicyError, LanguageModel.LanguageModel | R> =>
+  Layer.effect(LanguageModel.LanguageModel, made(options))
+
+const made = Effect.fnUntraced(function*<E, R, P>(options: Options<E, R, P>) {
+  const { conversations = {}, isContextOverflow, maxOverflowRetries, onPassError, windowOf, ...policy } = options
+  const inner = yield* LanguageModel.LanguageModel
+  // The names beside the model are its own; those in the context of a call may be of another one.
+  const names = yield* namesInContext
+  const unseen = yield* ContextManager.Current
+  if (unseen !== undefined) {
+    yield* Effect.logWarning(
+      "a ContextManager was provided to the layer of the model, where no call sees it: provide its layer to the effect that "
+        + "calls the model. Conversations are recognised by their prefix meanwhile."
     )
-  )
+  }
+  // A policy that is not right fails here, and not at the first call.
+  const prepared = yield* Policy.prepare(policy)
+  const { idleTimeToLive = "1 hour", most = 64 } = conversations
+  const context = yield* Effect.context<R>()
+  const pool = yield* Pool.make({
+    // A policy that was prepared once is right.
+    begin: Effect.orDie(Effect.provideContext(ContextManager.makePrepared(prepared), context)),
+    most,
+    idle: Duration.toMillis(Duration.fromInputUnsafe(idleTimeToLive))
+  })
+  const calls: CallsOptions = {
+    ...(isContextOverflow === undefined ? undefined : { isContextOverflow }),
+    ...(maxOverflowRetries === undefined ? undefined : { maxOverflowRetries }),
+    ...(onPassError === undefined ? undefined : { onPassError }),
+    ...(windowOf === undefined ? undefined : { windowOf })
+  }
+  return decorateNamed(inner, calls, names, pool)
+})
 
 /**
- * Decorates the model that a layer provides, and keeps what else it provides, such as the names of provider and model.
+ * Decorates the model that a layer provides, and keeps what else it provides, such as the names of provider and model: every
+ * conversation that goes through it is compacted, with nothing else provided.
  *
  * **When to use**
  *
@@ -449,9 +528,18 @@ export const layer = (
  * @category layers
  * @since 0.1.0
  */
-export const withCompaction = <ROut, E, RIn>(
+export const withCompaction: {
+  <ROut, E, RIn>(
+    model: Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>
+  ): Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>
+  <ROut, E, RIn, E2 = never, R2 = never, P = Policy.PassError>(
+    model: Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>,
+    options: Options<E2, R2, P>
+  ): Layer.Layer<ROut | LanguageModel.LanguageModel, E | Policy.PolicyError, RIn | R2>
+} = <ROut, E, RIn, E2, R2, P>(
   model: Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>,
-  options?: Options
-): Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn> =>
-  // `provideMerge` gives what both provide; that the model among it is the decorated one is no matter of types.
+  options?: Options<E2, R2, P>
+) =>
+  // `provideMerge` gives what both provide; that the model among it is the decorated one is no matter of types. Without
+  // options there is no policy that could be wrong.
   Layer.provideMerge(layer(options), model) as Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>

@@ -31,7 +31,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Option from "effect/Option"
+import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -110,6 +110,7 @@ export interface Call {
  * - `entries`: of the transcript. `counts`: how many of them are removed, truncated and stubbed.
  * - `level`: the highest rung a committed pass reached. `streak`, `overrides`: of the clear floor. `refusals`: of the
  *   provenance gate.
+ * - `policy`: which policy the last call went by: the pattern of its route, `default` where none fits.
  * - `reading`, `budget`: of the last request that was not the same one again; `null` before the first.
  * - `summary`: whether a summary is being written or waits for a boundary; `stopped` after too many failures, `null` where
  *   there are none.
@@ -127,6 +128,7 @@ export interface Status {
   readonly refusals: number
   readonly reading: TokenMeter.Reading | null
   readonly budget: Budget.Budget | null
+  readonly policy: string
   readonly lastBoundary: typeof CompactionEvent.Compacted.Type | null
   readonly lastSkip: typeof CompactionEvent.CompactionSkipped.Type | null
   readonly lastInfeasible: typeof CompactionEvent.Infeasible.Type | null
@@ -316,6 +318,13 @@ export interface ContextManager<out E = never> {
    * budget from now on. A policy without rungs has nothing to recover with.
    */
   readonly recover: (refused: Overflow.Refused, call?: Call) => Effect.Effect<Request, E | Errors.ContextCannotFit>
+  /** Whether the session is kept in a store: what was written there outlives the process. */
+  readonly isDurable: boolean
+  /**
+   * A session of its own that begins where this one is now, with its decisions. It is kept in memory, whatever this one is
+   * kept in, and ends with its scope.
+   */
+  readonly fork: Effect.Effect<ContextManager<E>, never, Scope.Scope>
   /**
    * Drops the message that an entry is of, by its seq, and all that came after it, with what was decided since. An entry
    * that is not there drops nothing.
@@ -360,9 +369,19 @@ export interface ContextManager<out E = never> {
 export const make = <E = never, R = never, P = Policy.PassError>(
   options: Policy.Options<E, R, P> = {}
 ): Effect.Effect<ContextManager<E | P>, Policy.PolicyError, R | Scope.Scope> =>
+  Effect.flatMap(Policy.prepare(options), makePrepared)
+
+/**
+ * {@link make} of a policy that was checked already.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const makePrepared = <E, R>(
+  policy: Policy.Prepared<E, R>
+): Effect.Effect<ContextManager<E>, never, R | Scope.Scope> =>
   // A session without a log is never lost to another process.
-  Effect.flatMap(Policy.prepare(options), (policy) =>
-    Manager.make(policy) as Effect.Effect<ContextManager<E | P>, never, R | Scope.Scope>)
+  Manager.make(policy, Manager.fresh) as Effect.Effect<ContextManager<E>, never, R | Scope.Scope>
 
 /**
  * Makes the manager of a conversation whose session is kept in a `SessionStore`: it goes on where the log ends. What
@@ -386,7 +405,7 @@ export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy
 > {
   const policy = yield* Policy.prepare(options)
   const log = yield* Effect.flatMap(SessionStore.SessionStore, ({ open }) => open(id))
-  return yield* Manager.make(policy, { log, read: yield* SessionLog.read(log) })
+  return yield* Manager.make(policy, Manager.opened(log, yield* SessionLog.read(log)))
 })
 
 /**
@@ -421,9 +440,14 @@ export const Current = Context.Reference<ContextManager<unknown> | undefined>(
  * @category models
  * @since 0.1.0
  */
-export interface ServiceClass<Self, Id extends string, E, R> extends Context.ServiceClass<Self, Id, ContextManager<E>> {
-  /** Makes one manager; provide it once for each conversation. Needs what the stages of the pass need. */
-  readonly layer: Layer.Layer<Self, Policy.PolicyError, R>
+export interface ServiceClass<Self, Id extends string, E, R>
+  extends Context.ServiceClass<Self, Id, ContextManager<E | SessionStore.SessionLost>>
+{
+  /**
+   * Makes one manager; provide it once for each conversation. Needs what the stages of the pass need. Where a `SessionStore`
+   * is in the context of the layer, the session is kept there, under the id of the service.
+   */
+  readonly layer: Layer.Layer<Self, OpenError, R>
 }
 
 /**
@@ -456,10 +480,32 @@ export const Service = <Self>() =>
   id: Id,
   options: Policy.Options<E, R, P> = {}
 ): ServiceClass<Self, Id, E | P, R> => {
-  const Tag = Context.Service<Self, ContextManager<E | P>>()(id)
+  const Tag = Context.Service<Self, ContextManager<E | P | SessionStore.SessionLost>>()(id)
   return Object.assign(Tag, {
     layer: Layer.effectContext(
-      Effect.map(make(options), (manager) => Context.add(Context.make(Tag, manager), Current, manager))
+      Effect.map(
+        openWherever(id, options),
+        (manager) => Context.add(Context.make(Tag, manager), Current, manager)
+      )
     )
   })
 }
+
+/**
+ * Makes the manager of a conversation: durable where a `SessionStore` is in the context, in memory where there is none.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const openWherever = <E = never, R = never, P = Policy.PassError>(
+  id: string,
+  options: Policy.Options<E, R, P> = {}
+): Effect.Effect<ContextManager<E | P | SessionStore.SessionLost>, OpenError, R | Scope.Scope> =>
+  Effect.flatMap(
+    Effect.serviceOption(SessionStore.SessionStore),
+    Option.match({
+      onNone: (): Effect.Effect<ContextManager<E | P | SessionStore.SessionLost>, OpenError, R | Scope.Scope> =>
+        make(options),
+      onSome: (store) => Effect.provideService(open(id, options), SessionStore.SessionStore, store)
+    })
+  )

@@ -508,6 +508,18 @@ const entriesIn = (messages: ReadonlyArray<Message>): number =>
 const takeBack = (self: State): State =>
   self.unsent === null ? self : { ...self, tail: self.unsent.tail, sent: self.unsent.sent, unsent: null }
 
+/**
+ * A session without the request that is in flight: nothing of it counts as sent. It is where another session may begin.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const settled = (self: State): State => ({
+  ...takeBack(self),
+  meter: TokenMeter.abandon(self.meter),
+  isCompacting: false
+})
+
 const send = (self: State, event: typeof Sent.Type): State => {
   const { entries, generation, tail } = self
   const { again, asked, call, counted, envelope, price, resolved } = event

@@ -48,7 +48,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
 
 /** The rooms of private files. */
 const isPrivate = (file: string): boolean =>
-  /^(text|wire|ladder|session|store|policy|format\/parts|simulate\/parts)\//.test(file)
+  /^(text|wire|ladder|session|store|policy|app|format\/parts|simulate\/parts)\//.test(file)
 
 /** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
 const packages: { readonly [folder: string]: ReadonlyArray<string> } = {

@@ -8,6 +8,7 @@ import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as RungKind from "effect-compaction/RungKind"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import type * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
@@ -74,13 +75,20 @@ describe("the types of a policy", () => {
       >
     >()
     class AppContext extends ContextManager.Service<AppContext>()("test/AppContext", own) {}
-    exactly<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Policy.PolicyError, Words>>>()
-    exactly<Equal<typeof AppContext["Service"], ContextManager.ContextManager<Leaked | StandardError>>>()
+    exactly<Equal<typeof AppContext.layer, Layer.Layer<AppContext, ContextManager.OpenError, Words>>>()
+    exactly<
+      Equal<
+        typeof AppContext["Service"],
+        ContextManager.ContextManager<Leaked | StandardError | SessionStore.SessionLost>
+      >
+    >()
     class PresetContext extends ContextManager.Service<PresetContext>()(
       "test/PresetContext",
       Policy.options({ ...Policy.contextSimple, window: 200_000 })
     ) {}
-    exactly<Equal<typeof PresetContext["Service"], ContextManager.ContextManager<StandardError>>>()
+    exactly<
+      Equal<typeof PresetContext["Service"], ContextManager.ContextManager<StandardError | SessionStore.SessionLost>>
+    >()
     const catalog = RungKind.catalog(Redact)
     exactly<
       Equal<RungKind.Spec<typeof catalog.kinds>, {

@@ -8,6 +8,7 @@ import * as Guard from "effect-compaction/Guard"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
+import type * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
 import type * as Summarizer from "effect-compaction/Summarizer"
 import type * as View from "effect-compaction/View"
@@ -242,14 +243,17 @@ ok<
   >
 >()
 
+/** Where a store is in the context, the session may be lost to another process. */
+type Lasting = IndexLost | IndexStale | Policy.PassError | SessionStore.SessionLost
+
 class AppContext extends ContextManager.Service<AppContext>()("app/AppContext", { pass: indexed }) {}
-ok<Equal<AppContext["Service"], ContextManager.ContextManager<IndexLost | IndexStale | Policy.PassError>>>()
-ok<Equal<typeof AppContext.layer, Layer.Layer<AppContext, Policy.PolicyError, CodeIndex>>>()
+ok<Equal<AppContext["Service"], ContextManager.ContextManager<Lasting>>>()
+ok<Equal<typeof AppContext.layer, Layer.Layer<AppContext, ContextManager.OpenError, CodeIndex>>>()
 ok<Equal<typeof AppContext.key, "app/AppContext">>()
 
 class PlainContext extends ContextManager.Service<PlainContext>()("app/PlainContext") {}
-ok<Equal<PlainContext["Service"], ContextManager.ContextManager<Policy.PassError>>>()
-ok<Equal<typeof PlainContext.layer, Layer.Layer<PlainContext, Policy.PolicyError>>>()
+ok<Equal<PlainContext["Service"], ContextManager.ContextManager<Policy.PassError | SessionStore.SessionLost>>>()
+ok<Equal<typeof PlainContext.layer, Layer.Layer<PlainContext, ContextManager.OpenError>>>()
 
 const use = Effect.gen(function*() {
   return yield* (yield* AppContext).request
@@ -257,11 +261,11 @@ const use = Effect.gen(function*() {
 ok<
   Equal<
     typeof use,
-    Effect.Effect<ContextManager.Request, IndexLost | IndexStale | Policy.PassError, AppContext>
+    Effect.Effect<ContextManager.Request, Lasting, AppContext>
   >
 >()
 const caught = use.pipe(Effect.catchTag(["IndexLost", "IndexStale"], () => Effect.succeed(null)))
-ok<Equal<Effect.Error<typeof caught>, Policy.PassError>>()
+ok<Equal<Effect.Error<typeof caught>, Policy.PassError | SessionStore.SessionLost>>()
 
 // A manager that may fail in fewer ways stands for one that may fail in more, and not the other way round.
 declare const certain: ContextManager.ContextManager

@@ -13,7 +13,7 @@ import type { Call, ContextManager, Status } from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
-import type * as Policy from "../Policy.ts"
+import * as Policy from "../Policy.ts"
 import * as Receipt from "../Receipt.ts"
 import * as Session from "../Session.ts"
 import type * as SessionLog from "../SessionLog.ts"
@@ -38,47 +38,59 @@ import * as Spills from "./spills.ts"
 import * as Summaries from "./summaries.ts"
 import * as Turn from "./turn.ts"
 
-/** A session that goes on: where its log is kept, and what that says. */
-export interface Opened {
-  readonly log: SessionStore.Log
-  readonly read: SessionLog.Read
+/** A session to go on from: where its log is kept and what was read of it, or a state alone. */
+interface Begun {
+  readonly state: Session.State
+  readonly log?: SessionStore.Log
+  readonly read?: SessionLog.Read
 }
+
+/** A session in which nothing has happened. */
+export const fresh: Begun = { state: Session.initial }
+
+/** A session whose log was read. */
+export const opened = (log: SessionStore.Log, read: SessionLog.Read): Begun => ({ state: read.state, log, read })
+
+/** What writes the summaries of a session, under whichever of its policies has them. */
+const makeWriter = Effect.fnUntraced(function*<E, R>(policy: Policy.Prepared<E, R>) {
+  const first = [policy, ...policy.routes.values()].find(({ settings }) => settings.summary !== undefined)
+  if (first?.settings.summary === undefined) return undefined
+  const summarizer = yield* Summarizer.Summarizer
+  if (summarizer !== undefined) return yield* Summaries.make(summarizer, first.settings.summary, first.summaryRetry)
+  yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
+  return undefined
+})
 
 /** A session as JSON. */
 export type SavedJson = typeof Session.SavedJson.Encoded
 
 const makeRuntime = Effect.fnUntraced(function*<E, R>(
-  { settings, summaryRetry, whenStoreFails, wire }: Policy.Prepared<E, R>,
-  opened: Opened | undefined
+  { name, settings, whenStoreFails, wire }: Policy.Resolved<E, R>,
+  begun: Begun
 ): Effect.fn.Return<Runtime.Runtime, never, Scope.Scope> {
   const spillStore = yield* SpillStore.SpillStore
-  const summarizer = yield* Summarizer.Summarizer
   const hub = yield* Effect.acquireRelease(
     PubSub.sliding<CompactionEvent.CompactionEvent>(1_024),
     PubSub.shutdown
   )
-  if (settings.summary !== undefined && summarizer === undefined) {
-    yield* Effect.logWarning("the settings ask for summaries and no Summarizer is provided: the ladder serves alone")
-  }
-  const state = opened?.read.state ?? Session.initial
+  const { log, read, state } = begun
   return {
+    policy: name,
     settings,
     rules: wire,
     priceOf: (yield* Estimator.Estimator).price,
     spillStore,
     locate: SpillStore.locateIn(spillStore),
-    log: opened?.log,
+    log,
     whenStoreFails,
     keepsCaches: yield* Runtime.KeepCaches,
     openedAt: state.requests,
-    openedEvents: opened?.read.events ?? 0,
+    openedEvents: read?.events ?? 0,
     lock: yield* Semaphore.make(1),
     compacting: yield* Semaphore.make(1),
     hub,
     changes: yield* SubscriptionRef.make(0),
-    summaries: settings.summary === undefined || summarizer === undefined
-      ? undefined
-      : yield* Summaries.make(summarizer, settings.summary, summaryRetry),
+    summaries: undefined,
     state,
     caches: Runtime.noCaches(),
     pending: [],
@@ -157,6 +169,7 @@ const statusIn = ({ runtime, state }: Turn.Turn): Status => {
     lastBoundary: state.lastBoundary,
     lastSkip: state.lastSkip,
     lastInfeasible: state.lastInfeasible,
+    policy: runtime.policy,
     summary: runtime.summaries === undefined ? null : Summaries.phaseOf(runtime.summaries, state)
   }
 }
@@ -216,14 +229,22 @@ const orNothing = <R>(self: Effect.Effect<void, SessionStore.SessionLost, R>): E
 /** Makes the manager of one conversation. */
 export const make = Effect.fnUntraced(function*<E, R>(
   policy: Policy.Prepared<E, R>,
-  opened?: Opened
+  begun: Begun
 ): Effect.fn.Return<ContextManager<E | SessionStore.SessionLost>, SessionStore.SessionLost, R | Scope.Scope> {
   const context = yield* Effect.context<R>()
-  const runtime = yield* makeRuntime(policy, opened)
+  const runtime = yield* makeRuntime(Policy.resolve(policy, begun.state.call.route), begun)
+  const writer = yield* makeWriter(policy)
+  const follow = (route: string | undefined) => Runtime.follow(runtime, Policy.resolve(policy, route), writer)
+  follow(begun.state.call.route)
   yield* Effect.addFinalizer(() => close(runtime))
-  if (opened !== undefined) yield* resume(runtime)
-  const pass: Stage.Stage<E> = (given) => Effect.provideContext(policy.pass(given), context)
-  const request = (call: Call) => Turn.exclusively(runtime, (turn) => Requests.run(turn, call, { stage: pass }))
+  if (begun.log !== undefined) yield* resume(runtime)
+  const pass: Stage.Stage<E> = (given) =>
+    Effect.provideContext((policy.routes.get(runtime.policy) ?? policy).pass(given), context)
+  const request = (call: Call) =>
+    Turn.exclusively(runtime, (turn) => {
+      follow(call.route)
+      return Requests.run(turn, call, { stage: pass })
+    })
   const changing = <A, E2>(operation: (turn: Turn.Turn) => Effect.Effect<A, E2>) => Turn.changing(runtime, operation)
   const status = reading(runtime, (turn) => Effect.sync(() => statusIn(turn)))
   return {
@@ -237,12 +258,11 @@ export const make = Effect.fnUntraced(function*<E, R>(
     request: request({}),
     requestWith: request,
     sync: (prompt, call = {}) =>
-      Effect.flatMap(
-        Door.admit(prompt.content),
-        (messages) =>
-          Turn.exclusively(runtime, (turn) =>
-            Effect.andThen(History.reconcile(turn, messages), Requests.run(turn, call, { stage: pass })))
-      ),
+      Effect.flatMap(Door.admit(prompt.content), (messages) =>
+        Turn.exclusively(runtime, (turn) => {
+          follow(call.route)
+          return Effect.andThen(History.reconcile(turn, messages), Requests.run(turn, call, { stage: pass }))
+        })),
     observe: ({ inputTokens, outputTokens }, request) =>
       orNothing(changing((turn) =>
         Effect.sync(() => {
@@ -257,15 +277,26 @@ export const make = Effect.fnUntraced(function*<E, R>(
       )),
     undecided: (call = {}, failure) =>
       Turn.exclusively(runtime, (turn) => {
+        follow(call.route)
         tellFailed(turn, failure)
         return Requests.run(turn, call, {})
       }),
-    recover: (refused, call = {}) => Turn.exclusively(runtime, (turn) => Recover.run(turn, refused, call, pass)),
+    recover: (refused, call = {}) =>
+      Turn.exclusively(runtime, (turn) => {
+        follow(call.route)
+        return Recover.run(turn, refused, call, pass)
+      }),
     compactNow: (manual = {}) =>
       Effect.flatMap(
         Semaphore.withPermitsIfAvailable(runtime.compacting, 1)(Manual.compactNow(runtime, pass, manual)),
         Effect.fromOption
       ).pipe(Effect.catchTag("NoSuchElementError", () => Effect.fail(new CompactionBusy()))),
+    isDurable: begun.log !== undefined,
+    fork: Effect.flatMap(
+      reading(runtime, (turn) => Effect.map(Turn.whole(turn), () => Session.settled(turn.state))),
+      // A session in memory alone is lost to nobody.
+      (state) => Effect.provideContext(Effect.orDie(make(policy, { state })), context)
+    ),
     rewind: (entry) => changing((turn) => History.rewind(turn, entry)),
     flush: flush(runtime),
     resumeSummaries: orNothing(changing((turn) => Effect.sync(() => Summaries.resume(turn)))),

@@ -7,6 +7,7 @@ import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type * as CompactionEvent from "../CompactionEvent.ts"
+import type * as Policy from "../Policy.ts"
 import type * as Session from "../Session.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import type * as Settings from "../Settings.ts"
@@ -48,13 +49,15 @@ interface Writing {
  * - `lost`: why another process has the session now; nothing is done any more.
  */
 export interface Runtime {
-  readonly settings: Settings.Settings
-  readonly rules: Wire.Rules
+  /** What the policy of the last call's route says; see {@link follow}. */
+  policy: string
+  settings: Settings.Settings
+  rules: Wire.Rules
   readonly priceOf: Transcript.PriceOf
   readonly spillStore: SpillStore.Service
   readonly locate: SpillStore.Locate
   readonly log: SessionStore.Log | undefined
-  readonly whenStoreFails: "goOn" | "wait"
+  whenStoreFails: "goOn" | "wait"
   readonly keepsCaches: boolean
   openedAt: number
   /** How many events of the log were read when it was opened. */
@@ -63,7 +66,7 @@ export interface Runtime {
   readonly compacting: Semaphore.Semaphore
   readonly hub: PubSub.PubSub<CompactionEvent.CompactionEvent>
   readonly changes: SubscriptionRef.SubscriptionRef<number>
-  readonly summaries: Summaries.Summaries | undefined
+  summaries: Summaries.Summaries | undefined
   state: Session.State
   caches: Caches
   pending: Array<Schema.Json>
@@ -75,6 +78,21 @@ export interface Runtime {
 /** The layout of a state, as far as it was made before. */
 export const layoutOf = (self: Runtime, state: Session.State): Layout.Layout =>
   self.caches.layout = Layout.follow(self.caches.layout, state, self.priceOf, self.rules)
+
+/** Goes by another policy from here on: that of the route of a call. Only who holds the lock may ask for it. */
+export const follow = (
+  self: Runtime,
+  { name, settings, whenStoreFails, wire }: Policy.Resolved<unknown, unknown>,
+  writer: Summaries.Summaries | undefined
+): void => {
+  const { summary } = settings
+  self.policy = name
+  self.settings = settings
+  self.rules = wire
+  self.whenStoreFails = whenStoreFails
+  if (writer !== undefined && summary !== undefined) writer.summary = summary
+  self.summaries = summary === undefined ? undefined : writer
+}
 
 /** Tells those who watch the status that it may have changed. */
 export const changed = (self: Runtime): Effect.Effect<void> => SubscriptionRef.update(self.changes, (n) => n + 1)

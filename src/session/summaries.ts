@@ -26,7 +26,7 @@ export type Failure = Summarizer.SummaryError | Guard.SummaryNotSmaller
  */
 export interface Summaries {
   readonly service: Summarizer.Service
-  readonly summary: Settings.Summary
+  summary: Settings.Summary
   readonly retry: Schedule.Schedule<unknown, Failure> | undefined
   readonly handle: FiberHandle.FiberHandle<unknown>
   /** Those that the conversation was last sent with. */

@@ -170,7 +170,7 @@ describe("a decorated model", () => {
       assert.deepStrictEqual(seen.prompts[1], seen.prompts[0])
       assert.deepStrictEqual(seen.prompts[2], seen.prompts[0])
       assert.strictEqual((yield* self.status).generation, 1)
-      assert.deepStrictEqual((yield* self.sync(session)).count, { tokens: 1_777, kind: "usage" })
+      assert.deepStrictEqual((yield* self.sync(session, { route: "b/b1" })).count, { tokens: 1_777, kind: "usage" })
     }))
 
   const finishes: ReadonlyArray<readonly [string, Fake.Answer, number | undefined]> = [
@@ -327,7 +327,7 @@ describe("a decorated model", () => {
       assert.strictEqual((yield* self.status).budget?.overhead, 0)
     }))
 
-  it.effect("a pass that fails does not fail the call: the last good view is sent, and it is published", () =>
+  it.effect("a pass that fails does not fail the call where the app says so: the last good view is sent, and it is published", () =>
     Effect.gen(function*() {
       class Broken extends Schema.TaggedError<Broken>("test/Broken")("Broken", {}) {
         override get message() {
@@ -339,7 +339,7 @@ describe("a decorated model", () => {
       const events = yield* collect(self)
       yield* LanguageModel.generateText({ prompt: session }).pipe(
         within(self),
-        Effect.provide(CompactedModel.withCompaction(Fake.model(seen, answers(1))))
+        Effect.provide(CompactedModel.withCompaction(Fake.model(seen, answers(1)), { onPassError: "sendUndecided" }))
       )
       yield* Effect.yieldNow
       assert.isTrue(seen.prompts[0] === session)
@@ -514,7 +514,7 @@ describe("an overflow", () => {
       )
       const self = yield* roomy
       const error = yield* Effect.flip(
-        LanguageModel.generateText({ prompt: session }).pipe(within(self), Effect.provide(model))
+        LanguageModel.generateText({ prompt: session }).pipe(within(self), Effect.provide(Layer.orDie(model)))
       )
       const sizes = seen.prompts.map((each) =>
         JSON.stringify(each.content).length
@@ -593,7 +593,7 @@ describe("an overflow", () => {
       const seen = Fake.nothingSeen()
       const limited = Fake.failure(new AiError.RateLimitError({}))
       const self = yield* roomy
-      const ask = (options?: CompactedModel.Options) =>
+      const ask = (options: CompactedModel.Options = {}) =>
         Effect.flip(
           LanguageModel.generateText({ prompt: session }).pipe(
             within(self),

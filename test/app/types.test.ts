@@ -41,12 +41,12 @@ ok<Equal<Layer.Error<Decorated["named"]>, never>>()
 
 // A manager needs what the stages of its pass need, and nothing when they need nothing.
 class Plain extends ContextManager.Service<Plain>()("app/Plain", { settings: { window: 200_000 } }) {}
-ok<Equal<typeof Plain.layer, Layer.Layer<Plain, Policy.PolicyError>>>()
+ok<Equal<typeof Plain.layer, Layer.Layer<Plain, ContextManager.OpenError>>>()
 
 const index = Rung.make("index", (pass) => Effect.flatMap(CodeIndex, (service) => service.shorten(pass)))
 const indexed = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", index)))
 class Indexed extends ContextManager.Service<Indexed>()("app/Indexed", { pass: indexed }) {}
-ok<Equal<typeof Indexed.layer, Layer.Layer<Indexed, Policy.PolicyError, CodeIndex>>>()
+ok<Equal<typeof Indexed.layer, Layer.Layer<Indexed, ContextManager.OpenError, CodeIndex>>>()
 
 class Chats extends Conversations.Service<Chats>()("app/Chats", { pass: indexed }) {}
 ok<Equal<typeof Chats.layer, Layer.Layer<Chats, never, CodeIndex>>>()
