@@ -135,6 +135,19 @@ describe("Inspection", () => {
       })
     }
 
+    it("of Gemini's contents, which no format that is written has", () => {
+      const part = { functionCallExtension: { x: 1 } }
+      const contents = [{ role: "user", parts: [{ text: "go" }, part] }, { role: "model", parts: [part] }]
+      const { unheld } = inspect(Result.getOrThrow(Format.fromString(JSON.stringify(contents), { file: "f" })))
+      for (const to of Format.Target.literals) {
+        assert.deepStrictEqual(
+          unheld[to].map(({ kind, messages }) => [kind, messages]),
+          to === "prompt" ? [] : [["opaque-item", [0, 1]]],
+          to
+        )
+      }
+    })
+
     it("says where, as ranges, and all of it in the JSON", () => {
       const messages = Array.from({ length: 60 }, (_, at) =>
         at % 3 === 0 || at < 6

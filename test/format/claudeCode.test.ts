@@ -3,6 +3,7 @@ import * as Format from "effect-compaction/format/Format"
 import * as Session from "effect-compaction/format/Session"
 import * as Result from "effect/Result"
 import { billed, count, itReads, kinds, lines, outline } from "./recorded.ts"
+import { chance } from "./wireBodies.ts"
 
 // A session in few words: each line hangs on the line before, unless it says otherwise.
 interface Extra {
@@ -329,6 +330,40 @@ describe("ClaudeCode", () => {
     reads("words that are not in the file are noticed", () => [user("go"), queue("remove"), queue("cleared")], [
       "user go"
     ], ["2 queued", "3 unknown-line"])
+    it("whatever the order, words that are removed are told once, and words that were taken back are not", () => {
+      const random = chance(67)
+      for (let round = 0; round < 200; round++) {
+        last = null
+        const records: Array<unknown> = [user("go")]
+        const waiting: Array<string> = []
+        const told: Array<string> = []
+        for (let step = 0; step < 25; step++) {
+          const kind = random.below(5)
+          if (kind < 2) {
+            waiting.push(`words ${step}`)
+            records.push(queue("enqueue", `words ${step}`))
+          } else if (kind === 2 && waiting.length > 0) {
+            const words = waiting.shift()!
+            records.push(queue("remove"))
+            // Some versions say the same again in an attachment, at once or after an answer.
+            if (random.maybe(0.5)) records.push(reply(`m${step}`, text("busy")))
+            if (random.maybe(0.5)) {
+              records.push(line("attachment", { attachment: { type: "queued_command", prompt: words } }))
+            }
+            told.push(words)
+          } else if (kind === 3 && waiting.length > 0) {
+            const words = waiting.shift()!
+            records.push(queue("dequeue"), user(words))
+            told.push(words)
+          } else if (kind === 4 && random.maybe(0.3)) {
+            waiting.length = 0
+            records.push(queue("popAll"))
+          } else records.push(reply(`n${step}`, text("busy")))
+        }
+        const read = outline(session(records)).filter((line) => line.startsWith("user words"))
+        assert.deepStrictEqual(read, told.map((words) => `user ${words}`))
+      }
+    })
     reads(
       "is of the branch that it was typed in",
       () => [

@@ -3,6 +3,7 @@ import * as Format from "effect-compaction/format/Format"
 import * as Marks from "effect-compaction/Marks"
 import * as Result from "effect/Result"
 import { billed, count, itReads, kinds, lines, outline } from "./recorded.ts"
+import { chance } from "./wireBodies.ts"
 
 interface Extra {
   readonly [key: string]: unknown
@@ -322,6 +323,33 @@ describe("Codex", () => {
       [base, ...told("one"), "user/context-summary Sum", "user/context-summary two"],
       ["6 rolled-back"]
     )
+
+    it("whatever is said and undone, what is left is what a stack of turns holds", () => {
+      const random = chance(36)
+      for (let round = 0; round < 200; round++) {
+        const records: Array<unknown> = [meta]
+        const held: Array<string> = []
+        for (let step = 0; step < 20; step++) {
+          if (random.maybe(0.6)) {
+            const name = random.pick(["a", "b", "again"])
+            records.push(...turn(name))
+            if (random.maybe(0.3)) records.push(call(`c${step}`), output(`c${step}`, "x"))
+            held.push(name)
+          } else {
+            const count = random.below(4)
+            records.push(undo(count))
+            held.splice(Math.max(0, held.length - count))
+          }
+        }
+        // Something stands in every file, so that an empty one is no error.
+        records.push(...turn("last"))
+        const people = session(records).messages.filter(({ role }) => role === "user")
+        assert.deepStrictEqual(people.map((message) => JSON.stringify(message.content).match(/"text":"(\w+)"/)?.[1]), [
+          ...held,
+          "last"
+        ])
+      }
+    })
 
     it("what was billed for it goes with it", () => {
       const read = session([

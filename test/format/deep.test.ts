@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Format from "effect-compaction/format/Format"
 import type * as Session from "effect-compaction/format/Session"
+import * as Prompt from "effect/ai/Prompt"
 import * as Result from "effect/Result"
 import * as Intake from "../../src/format/parts/intake.ts"
 import { maxDepth } from "../../src/text/json.ts"
@@ -174,6 +175,31 @@ describe("values that are nested very deep", () => {
         isWhole(session)
       })
     }
+  }
+
+  // A session of one's own may hold what no file can: it is named, and the rest is written.
+  for (const to of Format.Target.literals) {
+    it(`${to}: params and results that are deeper are left out of what is written, and named`, () => {
+      const deep: unknown = JSON.parse(nested(100_000))
+      const { losses, value } = Format.write(to, [
+        Prompt.assistantMessage({
+          content: [Prompt.toolCallPart({ id: "a", name: "f", params: { deep }, providerExecuted: false })]
+        }),
+        Prompt.toolMessage({
+          content: [
+            Prompt.toolResultPart({ id: "a", name: "f", isFailure: false, result: { deep }, providerExecuted: false })
+          ]
+        })
+      ])
+      assert.deepStrictEqual(
+        losses.filter(({ kind }) => kind === "not-json").map(({ message, part }) => [message, part]),
+        [
+          [0, 0],
+          [1, 0]
+        ]
+      )
+      assert.include(JSON.stringify(value), "[nested too deep]")
+    })
   }
 
   it("the bound itself is taken, and one more is not", () => {

@@ -8,6 +8,7 @@ import * as Building from "./building.ts"
 import * as Ids from "./ids.ts"
 import * as Json from "./json.ts"
 import * as Message from "./message.ts"
+import * as Usage from "./usage.ts"
 import * as Wire from "./wire.ts"
 
 const format = "openai-chat"
@@ -315,27 +316,12 @@ const resultContent = (content: Schema.Json | undefined, place: Json.Place): Jso
 /** The usage beside a message or in a body, or that of the response that a harness keeps beside a message. */
 export const usageOf = (value: Schema.Json, place: Json.Place): Json.Read<Session.Usage> | undefined => {
   if (!Json.isObject(value)) return undefined
-  if (Json.isObject(value.usage)) return usage(value.usage, Json.at(place, "usage"))
+  if (Json.isObject(value.usage)) return Usage.read(value.usage, Json.at(place, "usage"), Usage.chat)
   const response = Json.isObject(value.extra) ? value.extra.response : undefined
   return Json.isObject(response) && Json.isObject(response.usage)
-    ? usage(response.usage, Json.at(Json.at(Json.at(place, "extra"), "response"), "usage"))
+    ? Usage.read(response.usage, Json.at(Json.at(Json.at(place, "extra"), "response"), "usage"), Usage.chat)
     : undefined
 }
-
-/** The prompt count holds what was read from the cache; DeepSeek gives that beside it, OpenAI in the details. */
-const usage = (value: Schema.JsonObject, place: Json.Place): Json.Read<Session.Usage> =>
-  Result.gen(function*() {
-    const prompt = yield* Json.optionalCountAt(value, "prompt_tokens", place)
-    const output = yield* Json.optionalCountAt(value, "completion_tokens", place)
-    const details = Json.isObject(value.prompt_tokens_details) ? value.prompt_tokens_details : Wire.emptyObject
-    const cacheRead = (yield* Json.optionalCountAt(value, "prompt_cache_hit_tokens", place)) ??
-      (yield* Json.optionalCountAt(details, "cached_tokens", Json.at(place, "prompt_tokens_details")))
-    return {
-      ...(prompt === undefined ? undefined : { fresh: Math.max(0, prompt - (cacheRead ?? 0)) }),
-      ...(cacheRead === undefined ? undefined : { cacheRead }),
-      ...(output === undefined ? undefined : { output })
-    }
-  })
 
 /** A call of a text mode, which stands in the text of an answer on the wire. */
 export const textCall = (id: string, name: string, command: string): Schema.JsonObject => ({

@@ -1,8 +1,10 @@
 /** What the readers and writers of wire bodies share: wire notes, and what a target cannot hold. */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../../Marks.ts"
+import * as Value from "../../text/json.ts"
 import * as Opaque from "../../wire/opaque.ts"
 import type * as Session from "../Session.ts"
 import * as Json from "./json.ts"
@@ -160,6 +162,11 @@ export const report = (self: Losses, kind: string, what: string): void => {
 
 /** `value` as JSON; what is not JSON in it is reported. */
 export const json = (self: Losses, value: unknown, what: string): Schema.Json => {
+  const read = Value.normalise(value)
+  if (Result.isFailure(read) && read.failure.reason === "deep") {
+    report(self, "not-json", `${what} is nested more than ${Value.maxDepth} deep, and is left out`)
+    return "[nested too deep]"
+  }
   const converted = jsonOf(value)
   if (!converted.exact) report(self, "not-json", `${what} is not JSON, and is written as near to it as JSON can be`)
   return converted.value
@@ -205,9 +212,10 @@ const chatPart = /^(image_url|input_audio|file)$/
 
 /**
  * Whether an item that `Prompt` could not hold may be written in `format`: by its type it is of that format, or it is
- * known in none.
+ * known in none. What has no type, as the parts of Gemini, is of no format that is written here.
  */
 export const holdsRaw = (format: Session.FormatName, raw: Schema.JsonObject): boolean => {
+  if (typeof raw.type !== "string") return false
   const type = typeOf(raw)
   const owners: Array<Session.FormatName> = []
   // Both APIs have one; only that of OpenAI has nothing to read in it.
