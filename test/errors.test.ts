@@ -2,6 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Library from "effect-compaction"
+import * as ClusterConversations from "effect-compaction/ClusterConversations"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Format from "effect-compaction/format/Format"
 import * as Gate from "effect-compaction/Gate"
@@ -260,6 +261,11 @@ const rows: ReadonlyArray<Row> = [
       yield* store.open("one")
       yield* first.append([1])
     })
+  },
+  {
+    error: "ConversationFailed",
+    names: ["user-42", "key"],
+    test: new ClusterConversations.ConversationFailed({ id: "user-42", error: "SessionLost", reason: "it is gone." })
   },
   {
     error: "PromiseBroken",
