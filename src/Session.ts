@@ -609,15 +609,12 @@ export const apply = (self: State, event: Event): State => {
     case "Sent":
       return send(self, event)
     case "Billed": {
-      const figures = Figure.billed(self.figures, event.usage, event.output, event.beside)
-      if (event.beside) return { ...self, figures }
-      return {
-        ...self,
-        figures,
-        meter: TokenMeter.observe(self.meter, event.usage, event.window),
-        asked: null,
-        unsent: null
-      }
+      const { beside, output, usage, window } = event
+      const meter = beside ? self.meter : TokenMeter.observe(self.meter, usage, window)
+      // A bill that cannot be is no bill.
+      const isBill = meter.ignored === self.meter.ignored
+      const figures = isBill ? Figure.billed(self.figures, usage, output, beside) : self.figures
+      return beside ? { ...self, figures } : { ...self, figures, meter, asked: null, unsent: null }
     }
     case "Abandoned":
       return { ...takeBack(self), meter: TokenMeter.abandon(self.meter) }

@@ -175,7 +175,7 @@ const statusIn = ({ runtime, state }: Turn.Turn): Status => {
 }
 
 /** A number of a bill: −1 for what is no number of tokens. */
-const whole = (value: number): number => Number.isInteger(value) && value >= 0 ? value : -1
+const whole = (value: number): number => Number.isSafeInteger(value) && value >= 0 ? value : -1
 
 const billed = (
   { runtime, state }: Turn.Turn,

@@ -61,6 +61,17 @@ describe("conversations", () => {
       assert.strictEqual(yield* entries("held"), 1)
     }).pipe(Effect.provide(Chats.layer)))
 
+  it.effect("one that is idle is gone after five minutes where nothing else is said, and not before", () =>
+    Effect.gen(function*() {
+      const chats = yield* Conversations.make({ settings: { notice: false } })
+      const held = (id: string) => Effect.scoped(Effect.flatMap(chats.get(id), (self) => self.status))
+      yield* Effect.scoped(Effect.flatMap(chats.get("a"), (self) => self.append("hello")))
+      yield* TestClock.adjust("4 minutes")
+      assert.strictEqual((yield* held("a")).entries, 1)
+      yield* TestClock.adjust("6 minutes")
+      assert.strictEqual((yield* held("a")).entries, 0)
+    }))
+
   it.effect("dropped, it ends at once", () =>
     Effect.gen(function*() {
       const chats = yield* Chats

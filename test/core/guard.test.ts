@@ -111,6 +111,21 @@ describe("clearAtLeast counts refusals that say something new", () => {
       assert.deepStrictEqual(floorOf(aimless).skipped, { limit: 7_000, until: after.view.price + required })
     }))
 
+  it.effect("judges what is freed in the provider's tokens, as what is required", () =>
+    Effect.gen(function*() {
+      const pass = yield* start
+      const after = yield* Ladder.climb(Ladder.progressive, pass, { target: 3_500 })
+      const freed = pass.view.price - after.view.price
+      const judged = (scale: number, clearAtLeast: number) =>
+        Effect.map(
+          Guard.clearAtLeast({ ...pass, scale, settings: { ...pass.settings, clearAtLeast } }, { ...after, scale }),
+          ({ view }) => view === after.view
+        )
+      assert.deepStrictEqual([yield* judged(1, freed), yield* judged(1, freed + 1)], [true, false])
+      assert.deepStrictEqual([yield* judged(2, 2 * freed), yield* judged(2, 2 * freed + 1)], [true, false])
+      assert.deepStrictEqual([yield* judged(0.5, Math.floor(freed / 2)), yield* judged(0.5, freed)], [true, false])
+    }))
+
   it.effect("forgets with the streak: when a pass is accepted, and when it is let through", () =>
     Effect.gen(function*() {
       const pass = remembering(yield* start, refused)

@@ -66,6 +66,27 @@ describe("PromptCache", () => {
     })
   })
 
+  for (
+    const [name, rules] of Object.entries({
+      explicit: PromptCache.anthropic,
+      automatic: PromptCache.openai
+    })
+  ) {
+    it(`${name}: what would be read is asked without a trace: the next request is billed as if nobody had asked`, () => {
+      const first = request([[system("s"), 3_000], [user("u"), 2_000]])
+      const other = request([[system("s"), 3_000], [user("u"), 2_000], [user("summarise this"), 4_000]])
+      const next = request([[system("s"), 3_000], [user("u"), 2_000], [assistant("a"), 1_500], [user("b"), 2_500]])
+      const billed = (asks: boolean) => {
+        const cache = PromptCache.make(rules)
+        PromptCache.sendAt(cache, first, 0)
+        if (asks) assert.isAbove(PromptCache.readAt(cache, other, 1), 0)
+        const after = PromptCache.sendAt(cache, next, 2)
+        return [after, PromptCache.sendAt(cache, next, 3), PromptCache.readAt(cache, other, 4)]
+      }
+      assert.deepStrictEqual(billed(true), billed(false))
+    })
+  }
+
   describe("with explicit breakpoints", () => {
     const head: Sent = [[system("s"), 2_000], [user("u"), 500]]
 

@@ -152,6 +152,17 @@ describe("Simulation", () => {
       assert.isAbove(dear.totals.boundaries, cheap.totals.boundaries)
     }))
 
+  it.effect("averages what is retained over the requests by which something was told", () =>
+    Effect.gen(function*() {
+      const { rows, totals } = yield* Simulation.run(recording, progressive, world)
+      const scores = rows.flatMap(({ retention }) => retention === null ? [] : [retention])
+      const told = scores.filter(({ known }) => known > 0)
+      assert.isBelow(told.length, scores.length, "nothing was told by the first")
+      const mean = told.reduce((sum, { retained }) => sum + retained, 0) / told.length
+      assert.closeTo(totals.retained ?? -1, mean, 1e-12)
+      assert.isBelow(mean, 1)
+    }))
+
   it.effect("bills the output that the recording states, and else its price", () =>
     Effect.gen(function*() {
       const at = planted.messages.findIndex((message) => message.role === "assistant")

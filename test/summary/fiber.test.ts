@@ -271,6 +271,18 @@ describe("the fiber", () => {
       yield* Sessions.playToTrigger(once.manager)
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(empty.requests.length, 1)
+
+      // What is too long stays too long: its span is halved instead, and not asked for again later.
+      const tooLong = Sessions.answering(() =>
+        Effect.fail(new Summarizer.SummarizerFailed({ reason: "too long", isOverflow: true }))
+      )
+      const asking = yield* Sessions.watched(withSummary(), { summarizer: tooLong.service, retry })
+      yield* Sessions.playToTrigger(asking.manager)
+      const { length } = tooLong.requests
+      assert.isAtLeast(length, 1)
+      assert.deepStrictEqual(causes(yield* asking.told), ["failed"])
+      for (let n = 0; n < 5; n++) yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(tooLong.requests.length, length)
     }))
 
   it.effect("stops after three failures in a row until it is resumed; a refusal counts as none", () =>

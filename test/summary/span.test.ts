@@ -96,6 +96,20 @@ describe("span", () => {
       [1, 3]
     ],
     [
+      "leaves a pinned entry out, whoever said it, where another human spoke last",
+      [
+        user("first"),
+        assistant("a"),
+        user("keep this", { pinned: true }),
+        Marks.set(assistant("and this"), { pinned: true }),
+        assistant("b"),
+        user("and now?"),
+        assistant("c")
+      ],
+      {},
+      [1, 4]
+    ],
+    [
       "leaves the last human out, wherever it stands",
       [
         user("first"),
