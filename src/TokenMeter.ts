@@ -476,8 +476,8 @@ export const read = (self: State, mode: Mode, counted: Counted): Reading => {
     estimate: unanchored,
     actual: actual === null || !isOwn
       ? unanchored
-      // Where the last request was not billed, the bill before it grows old while the view grows.
-      : stale || inFlight !== null
+      // Where the request before this one was not billed, the bill before that grows old while the view grows.
+      : stale || (inFlight !== null && inFlight.entries < counted.entries)
       ? { tokens: Math.max(actual, estimated), kind: "estimated" }
       : { tokens: actual, kind: "usage" },
     hybrid: stand === undefined ? unanchored : { tokens: hybrid, kind: "usage" },

@@ -191,10 +191,14 @@ describe("an anchor", () => {
 
   it("of `actual` grows old when the last request was not billed", () => {
     assert.deepInclude({ ...read(one, 5_000, "actual") }, { kind: "usage", tokens: 4_000 })
-    for (const late of [TokenMeter.dispatch(one, counted(2_000)), billed(one, 2_000, {}), billed(one, 2_000, 0)]) {
-      assert.deepInclude({ ...read(late, 3_000, "actual") }, { kind: "estimated", tokens: 4_000 })
-      assert.deepInclude({ ...read(late, 5_000, "actual") }, { kind: "estimated", tokens: 5_000 })
+    const sent = TokenMeter.dispatch(one, counted(2_000))
+    const next = (self: TokenMeter.State, price: number) => TokenMeter.read(self, "actual", counted(price, "m", 2))
+    for (const late of [sent, billed(one, 2_000, {}), billed(one, 2_000, 0)]) {
+      assert.deepInclude({ ...next(late, 3_000) }, { kind: "estimated", tokens: 4_000 })
+      assert.deepInclude({ ...next(late, 5_000) }, { kind: "estimated", tokens: 5_000 })
     }
+    // The same request again is counted as it was.
+    assert.deepInclude({ ...read(sent, 2_000, "actual") }, { kind: "usage", tokens: 4_000 })
     assert.deepInclude({ ...read(one, 5_000, "actual", "n") }, { kind: "estimated", tokens: 5_000, actual: 4_000 })
     const bounded = TokenMeter.read(one, "actual", { ...counted(5_000), generation: 1 })
     assert.deepInclude({ ...bounded }, { kind: "estimated", tokens: 5_000, actual: null, anchorRejected: false })

@@ -18,8 +18,7 @@ const started = Effect.fnUntraced(function*(more: Settings.Input = {}) {
 const counted = ({ events }: ContextManager.Request): typeof CompactionEvent.TokenCounted.Type => {
   const event = events.find((each) => each._tag === "TokenCounted")
   assert.isDefined(event)
-  // Found by its tag.
-  return event as typeof CompactionEvent.TokenCounted.Type
+  return event
 }
 
 describe("a reading", () => {
