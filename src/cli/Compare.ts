@@ -60,13 +60,14 @@ export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
   const played: Array<Played> = []
   const traces: Array<Trace.Trace> = []
   for (const { ladder, name, settings } of policies) {
-    const tracing = Trace.make(Policy.passOf(ladder))
+    const tracing = Trace.make(false)
+    const watched = Trace.watching(tracing, Policy.passOf(ladder))
     let last: Simulation.Sent | undefined
-    const result = yield* Simulation.run(recording, { settings, pass: tracing.pass }, {
+    const result = yield* Simulation.run(recording, { settings, pass: watched.pass }, {
       ...world,
       onRequest: (request, of, sent) => {
         last = sent ?? last
-        return Effect.andThen(isTraced ? tracing.take(request) : Effect.void, onRequest(name, request, of))
+        return Effect.andThen(isTraced ? watched.take(request) : Effect.void, onRequest(name, request, of))
       }
     })
     const judged = judge === undefined || last === undefined ? null : yield* judge(name, last)

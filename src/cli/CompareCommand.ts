@@ -43,12 +43,6 @@ const probes = Flag.Int("probes").pipe(
   Flag.withDefault(0)
 )
 
-const html = Flag.String("html").pipe(
-  Flag.withMetavar("FILE"),
-  Flag.withDescription("Write a report with charts and what became of every entry: one page that needs no network"),
-  Flag.optional
-)
-
 /** The command, for policies whose ladder is written in these kinds. */
 export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect<Policy.Policies<Kinds>>) =>
   Command.make(
@@ -64,7 +58,7 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
       summarizer,
       probes,
       judge: PlayFlags.judge,
-      html,
+      html: PlayFlags.html("Write a report with charts and what became of every entry: one page that needs no network"),
       settings: SettingsFlags.flags
     },
     (values) =>

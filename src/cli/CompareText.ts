@@ -11,7 +11,7 @@ import * as Table from "./Table.ts"
 const { count, number } = Table
 
 /** Dollars, to a hundredth of a cent: sessions cost cents as well as hundreds of dollars. */
-const dollars = (value: number): string => `$${value.toFixed(value < 1 ? 4 : 2)}`
+export const dollars = (value: number): string => `$${value.toFixed(value < 1 ? 4 : 2)}`
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)}%`
 

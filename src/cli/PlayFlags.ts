@@ -87,3 +87,7 @@ export const judge = Flag.String("judge").pipe(
   Flag.map((text) => ShellCommand.read(text) ?? ""),
   Flag.optional
 )
+
+/** The page that a command writes beside what it prints. */
+export const html = (description: string) =>
+  Flag.String("html").pipe(Flag.withMetavar("FILE"), Flag.withDescription(description), Flag.optional)

@@ -20,6 +20,7 @@ import * as Play from "../simulate/parts/play.ts"
 import * as Watch from "../simulate/parts/watch.ts"
 import type * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
+import type * as View from "../View.ts"
 import * as Unheld from "./Unheld.ts"
 
 /**
@@ -251,7 +252,8 @@ export const standardPolicy = (settings: Settings.Input): Named<never, never> =>
 })
 
 /**
- * Plays a session. `onRequest` is run after each request with its number and how many there will be.
+ * Plays a session. `onRequest` is run after each request with its number, how many there will be, and the view that the pass
+ * left, unless it failed.
  *
  * A request that fails is a row with an `error`, and the session goes on. What was billed, or would have been, is reported to
  * the manager after each answer that the recording has a bill for. Fails when the settings do not decode.
@@ -260,7 +262,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
   session: Session.Session,
   options: {
     readonly policy: Named<E, R>
-    readonly onRequest?: (request: number, of: number) => Effect.Effect<void>
+    readonly onRequest?: (request: number, of: number, view: View.View | undefined) => Effect.Effect<void>
   }
 ): Effect.fn.Return<Replay, Policy.PolicyError, R | Scope.Scope> {
   const { onRequest, policy } = options
@@ -293,7 +295,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
         }
         // Between two requests of a session a model answers, and tools run: a summary is written meanwhile.
         yield* Stream.runHead(Stream.filter(manager.statusChanges, ({ summary }) => summary !== "running"))
-        if (onRequest !== undefined) yield* onRequest(row.request, of)
+        if (onRequest !== undefined) yield* onRequest(row.request, of, after?.view)
       })
   )
   const budget = Budget.resolve(settings)

@@ -20,6 +20,9 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
     json: SessionInput.json,
     policies: PlayFlags.policies,
     summarizer: PlayFlags.summarizer,
+    html: PlayFlags.html(
+      "Write what became of every entry, and what each boundary cost: one page that needs no network"
+    ),
     settings: SettingsFlags.flags
   }, (values) =>
     Effect.flatMap(
@@ -51,6 +54,10 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
           command:
             "effect-compaction replay --window 32000 --summarizer extractive --summary trigger=0.7 session.jsonl",
           description: "With summaries, written by an extract that needs no model"
+        },
+        {
+          command: "effect-compaction replay --window 32000 --html story.html session.jsonl",
+          description: "A page that shows what left the view, when and why, and reads it before and after"
         },
         { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
       ])

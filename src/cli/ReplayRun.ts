@@ -12,29 +12,43 @@ import type * as Kind from "../Kind.ts"
 import type * as Policy from "../Policy.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Failed from "./Failed.ts"
+import * as OutputFile from "./OutputFile.ts"
 import * as Paint from "./Paint.ts"
 import type * as PlayFlags from "./PlayFlags.ts"
 import * as PolicyInput from "./PolicyInput.ts"
 import * as Progress from "./Progress.ts"
 import * as Replay from "./Replay.ts"
 import * as ReplayText from "./ReplayText.ts"
+import * as StoryPage from "./report/StoryPage.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
 import * as Shown from "./Shown.ts"
+import * as Story from "./Story.ts"
 import * as SummarizerInput from "./SummarizerInput.ts"
 import * as Table from "./Table.ts"
+import * as Trace from "./Trace.ts"
 
 interface Options {
   readonly format: Option.Option<Session.FormatName>
   readonly strict: boolean
   readonly json: boolean
+  readonly html: Option.Option<string>
 }
+
+/** A replay as a line of JSON; with its story, where a page shows that. */
+const jsonOf = ({ report }: Replay.Replay, story: Story.Story | undefined): string =>
+  Shown.json(
+    story === undefined
+      ? report
+      : { ...report, boundaries: story.boundaries, entries: story.trace.entries, changes: story.trace.changes }
+  )
 
 /** Replays one file under each policy and prints it; returns the exit code it asks for. */
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
   policies: ReadonlyArray<Replay.Named<E, R>>,
   summarizer: Summarizer.Service | undefined,
+  stories: Array<Story.Story>,
   options: Options
 ) {
   const session = yield* Format.read(file, SessionInput.readOptions(options.format))
@@ -43,14 +57,19 @@ const one = Effect.fnUntraced(function*<E, R>(
   for (const policy of policies) {
     const progress = yield* Progress.make
     const counted = summarizer === undefined ? undefined : SummarizerInput.counted(summarizer)
+    const tracing = Option.isSome(options.html) ? Trace.make(true) : undefined
     const replay = yield* Effect.orDie(Replay.play(session, {
       policy,
-      onRequest: (request, of) =>
-        progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
+      onRequest: (request, of, view) => {
+        if (view !== undefined) tracing?.note(request, view)
+        return progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
+      }
     })).pipe(Effect.provideService(Summarizer.Summarizer, counted?.service), Effect.ensuring(progress.end))
+    const story = tracing && Story.ofReplay(replay, tracing.trace)
+    if (story !== undefined) stories.push(story)
     const said = counted?.said()
     if (!options.json && replays.length > 0) yield* Console.log("")
-    yield* Console.log(options.json ? Shown.json(replay.report) : ReplayText.render(replay, { session, paint }))
+    yield* Console.log(options.json ? jsonOf(replay, story) : ReplayText.render(replay, { session, paint }))
     if (!options.json && said !== undefined) yield* Console.log(Shown.line(said))
     replays.push(replay)
   }
@@ -76,10 +95,12 @@ export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
       ? [Replay.standardPolicy(SummarizerInput.withSummaries(choice, yield* SettingsFlags.decode(values)))]
       : yield* Effect.forEach(names.value, (name) => PolicyInput.read(name, settings, known))
     const summarizer = yield* SummarizerInput.make(choice)
+    const stories: Array<Story.Story> = []
     let code = 0
     for (const [at, file] of files.entries()) {
       if (at > 0 && !options.json) yield* Console.log("")
-      code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, summarizer, options)))
+      code = Failed.worse(code, yield* Failed.codeOf(one(file, policies, summarizer, stories, options)))
     }
+    if (Option.isSome(options.html)) yield* OutputFile.write(options.html.value, StoryPage.render(stories))
     return code
   }).pipe(Failed.codeOf, Effect.flatMap(Failed.end))

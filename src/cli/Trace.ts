@@ -3,30 +3,41 @@
  *
  * @since 0.1.0
  */
+import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Decision from "../Decision.ts"
 import * as Policy from "../Policy.ts"
 import * as Receipt from "../Receipt.ts"
+import * as Json from "../text/json.ts"
+import * as Text from "../text/text.ts"
 import type * as Transcript from "../Transcript.ts"
 import type * as View from "../View.ts"
+import * as Table from "./Table.ts"
 
 /**
- * From which request on an entry is in a state, and why. `tokens`: what it costs there, 0 when it is not in the view.
+ * From which request on an entry is in a state, and why. `tokens`: what it costs there, 0 when it is not in the view. `text`:
+ * how it reads there; `null` where it is whole or gone, and where no texts were asked for.
  */
-interface Change {
+export interface Change {
   readonly seq: number
   readonly request: number
   readonly state: "whole" | Transcript.Item["state"] | "summarised" | "removed" | "not sent"
   readonly tokens: number
   readonly why: string
+  readonly text: string | null
 }
 
-/** An entry: who said it, what it is, and what it costs whole, in tokens. */
+/**
+ * An entry: who said it, what it is, and what it costs whole, in tokens. `isSaid`: it is of the conversation, not of the
+ * library. `text`: how it reads, where texts were asked for.
+ */
 interface Entry {
   readonly seq: number
   readonly role: string
   readonly what: string
   readonly tokens: number
+  readonly isSaid: boolean
+  readonly text: string
 }
 
 /** The entries by seq, and the changes in the order in which they happened. */
@@ -35,14 +46,49 @@ export interface Trace {
   readonly changes: ReadonlyArray<Change>
 }
 
-/** Takes a trace of what a pass does. */
-export interface Tracing<E, R> {
+/** A trace that is being taken. */
+export interface Tracing {
   readonly trace: Trace
-  /** The pass, watched. */
-  readonly pass: Policy.Pass<E, R>
-  /** Takes down what the last pass left, as the request of this number. */
-  readonly take: (request: number) => Effect.Effect<void>
+  /** Takes down what a request has left. */
+  readonly note: (request: number, view: View.View) => void
 }
+
+/** The longest text of an entry that a page holds, in characters, and what of it is its end. */
+const textChars = 3_000
+const endChars = 1_000
+
+/** A text as a page holds it: both ends of a long one. */
+const excerpt = (text: string): string => {
+  if (text.length <= textChars) return text
+  const left = Text.safeCut(text, textChars - endChars)
+  const right = Text.safeCut(text, text.length - endChars)
+  return `${text.slice(0, left)}\n[… ${Table.count(right - left, "character")} not in this page …]\n${
+    text.slice(right)
+  }`
+}
+
+const textOfPart = (part: Prompt.Part): string => {
+  switch (part.type) {
+    case "text":
+      return part.text
+    case "reasoning":
+      return `[reasoning] ${part.text}`
+    case "file":
+      return `[${part.mediaType}]`
+    case "tool-call":
+      return `${part.name}(${typeof part.params === "string" ? part.params : Json.textOf(part.params)})`
+    case "tool-result":
+      return Text.ofResult(part)
+    case "tool-approval-request":
+      return "[asks for approval]"
+    case "tool-approval-response":
+      return part.approved ? "[approved]" : "[refused]"
+  }
+}
+
+/** A message as a person reads it. */
+const textOf = ({ content }: Prompt.Message): string =>
+  excerpt(typeof content === "string" ? content : content.map(textOfPart).join("\n"))
 
 const whatOf = ({ calls, kind, origin, tool }: Transcript.Entry): string => {
   if (origin !== "caller") return origin === "library" ? "summary" : "runtime context"
@@ -85,7 +131,7 @@ const changeOf = (
   item: View.Item | undefined,
   entry: Transcript.Entry,
   firstHuman: number
-): Change => {
+): Omit<Change, "text"> => {
   const { seq } = receipt
   const tokens = item?.price ?? 0
   switch (receipt._tag) {
@@ -117,14 +163,50 @@ const keyOf = (receipt: Receipt.Receipt): string => {
   return receipt._tag === "Covered" ? `Covered ${receipt.checkpoint}` : receipt._tag
 }
 
-/** Watches a pass. */
-export const make = <E, R>(pass: Policy.Pass<E, R>): Tracing<E, R> => {
+/** Begins a trace; with `hasTexts` it has what each entry reads, whole and as it stands after each change. */
+export const make = (hasTexts: boolean): Tracing => {
   const entries: Array<Entry> = []
   const changes: Array<Change> = []
   const keys: Array<string> = []
-  let left: View.View | undefined
   return {
     trace: { entries, changes },
+    note: (request, view) => {
+      const { items, transcript } = view
+      const bySeq = new Map(items.map((item) => [item.seq, item]))
+      const firstHuman = transcript.entries.findIndex(({ human }) => human)
+      for (const receipt of Receipt.all(view)) {
+        const { seq } = receipt
+        const entry = transcript.entries[seq]
+        const key = keyOf(receipt)
+        if (entry === undefined || keys[seq] === key) continue
+        if (keys[seq] === undefined) {
+          entries[seq] = {
+            seq,
+            role: entry.role,
+            what: whatOf(entry),
+            tokens: entry.price,
+            isSaid: entry.origin === "caller",
+            text: hasTexts ? textOf(entry.message) : ""
+          }
+        }
+        keys[seq] = key
+        const item = bySeq.get(seq)
+        changes.push({
+          ...changeOf(request, receipt, item, entry, firstHuman),
+          text: hasTexts && receipt._tag === "Altered" && item !== undefined ? textOf(item.message) : null
+        })
+      }
+    }
+  }
+}
+
+/** Watches a pass: the last view that it left is taken down by `take`, as that of a request. */
+export const watching = <E, R>(self: Tracing, pass: Policy.Pass<E, R>): {
+  readonly pass: Policy.Pass<E, R>
+  readonly take: (request: number) => Effect.Effect<void>
+} => {
+  let left: View.View | undefined
+  return {
     pass: Policy.passFrom((before) =>
       Effect.tap(pass(before), ({ view }) =>
         Effect.sync(() => {
@@ -133,21 +215,7 @@ export const make = <E, R>(pass: Policy.Pass<E, R>): Tracing<E, R> => {
     ),
     take: (request) =>
       Effect.sync(() => {
-        if (left === undefined) return
-        const { items, transcript } = left
-        const bySeq = new Map(items.map((item) => [item.seq, item]))
-        const firstHuman = transcript.entries.findIndex(({ human }) => human)
-        for (const receipt of Receipt.all(left)) {
-          const { seq } = receipt
-          const entry = transcript.entries[seq]
-          const key = keyOf(receipt)
-          if (entry === undefined || keys[seq] === key) continue
-          if (keys[seq] === undefined) {
-            entries[seq] = { seq, role: entry.role, what: whatOf(entry), tokens: entry.price }
-          }
-          keys[seq] = key
-          changes.push(changeOf(request, receipt, bySeq.get(seq), entry, firstHuman))
-        }
+        if (left !== undefined) self.note(request, left)
         left = undefined
       })
   }

@@ -153,6 +153,7 @@ describe("names and texts of others", () => {
       ["inspect", "--json", file],
       ["replay", "--window", "32000", "--exempt-tool", evil, file],
       ["compare", "--max-tokens", "12000", "--html", "evil.html", "--policy", "none", file],
+      ["replay", "--max-tokens", "12000", "--html", "story.html", file],
       ["compact", "--to", "prompt", file],
       ["replay", `${evil}.jsonl`],
       ["replay", "--policy", evil, file],
@@ -173,6 +174,9 @@ describe("names and texts of others", () => {
     assert.include((await program.run(["inspect", file])).stdout, ` ${shown} `)
     const html = readFileSync(join(program.folder, "evil.html"), "utf8")
     check(html)
+    const story = readFileSync(join(program.folder, "story.html"), "utf8")
+    check(story)
+    assert.include(story, shown.replaceAll("\\", "\\\\"))
     assert.include(html, shown.replaceAll("\\", "\\\\"))
     const { stdout } = await program.run(["inspect", "--json", file])
     assert.strictEqual(JSON.parse(stdout).results.byTool[0].tool, evil)
