@@ -53,7 +53,7 @@ export const read = <Kinds extends ReadonlyArray<Kind.Any>>(
 > =>
   policies.load(name, fitted(name, settings)).pipe(
     Effect.mapBoth({
-      onFailure: ({ message }) => new PolicyFailed({ problems: message.split("\n") }),
+      onFailure: ({ lines }) => new PolicyFailed({ problems: lines }),
       onSuccess: (policy) => ({ name, ...policies.options(policy) })
     })
   )

@@ -18,13 +18,15 @@ export class PolicyError extends Schema.TaggedError<PolicyError>("effect-compact
     found: Schema.optionalKey(Schema.String)
   }))
 }) {
+  /** The problems, each in words. */
+  get lines(): ReadonlyArray<string> {
+    return this.problems.map(({ expected, file, found, path }) => {
+      const where = [file ?? "", path].filter((each) => each !== "").map((each) => `${each}: `).join("")
+      return `${where}${expected}${found === undefined ? "" : ` (found ${found})`}`
+    })
+  }
   override get message() {
-    return this.problems
-      .map(({ expected, file, found, path }) => {
-        const where = [file ?? "", path].filter((each) => each !== "").map((each) => `${each}: `).join("")
-        return `${where}${expected}${found === undefined ? "" : ` (found ${found})`}`
-      })
-      .join("\n")
+    return this.lines.join("\n")
   }
 }
 
