@@ -202,6 +202,14 @@ describe("values that are nested very deep", () => {
     })
   }
 
+  it("a number that is too large for one, and a zero below zero, are what JSON writes of them", () => {
+    const session = Result.getOrThrow(read(
+      `[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":[1e400,-0,-1.5]}}}]}]`
+    ))
+    const part = session.messages[0]?.role === "assistant" ? session.messages[0].content[0] : undefined
+    assert.deepStrictEqual(part?.type === "tool-call" ? part.params : undefined, { x: [null, 0, -1.5] })
+  })
+
   it("the bound itself is taken, and one more is not", () => {
     const of = (depth: number) =>
       read(`{"system":"x","messages":[{"role":"user","content":[{"type":"odd","x":${nested(depth - 5)}}]}]}`)

@@ -28,6 +28,19 @@ export const fail = (place: Place, expected: string): Read<never> =>
  */
 export type Unread = { readonly reason: "syntax" } | { readonly reason: "deep"; readonly path: string }
 
+/**
+ * Whether a value of `JSON.parse` is one as it is: no deeper than `left` objects and arrays, and without a number that JSON
+ * writes in another way (-0, and what is too large for a number). Most are, and are not walked a second time.
+ */
+const isPlain = (value: unknown, left: number): boolean => {
+  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0)
+  if (typeof value !== "object" || value === null) return true
+  if (left === 0) return false
+  if (Array.isArray(value)) return value.every((item) => isPlain(item, left - 1))
+  for (const key in value) if (!isPlain(Reflect.get(value, key), left - 1)) return false
+  return true
+}
+
 /** Reads JSON text: the one door through which every value of a file comes, so that its depth is bounded here alone. */
 export const decode = (text: string): Result.Result<Schema.Json, Unread> => {
   let value: unknown
@@ -36,6 +49,8 @@ export const decode = (text: string): Result.Result<Schema.Json, Unread> => {
   } catch {
     return Result.fail({ reason: "syntax" })
   }
+  // `JSON.parse` makes JSON values, but for such numbers.
+  if (isPlain(value, Value.maxDepth)) return Result.succeed(value as Schema.Json)
   return Result.mapError(Value.normalise(value), ({ path }) => ({
     reason: "deep",
     path: path.slice(0, shown).reduce<string>(pathTo, "")
