@@ -97,6 +97,22 @@ export const Infeasible = Schema.TaggedStruct("Infeasible", {
 export const InstructionsDropped = Schema.TaggedStruct("InstructionsDropped", { seqs: Schema.Array(Schema.Natural) })
 
 /**
+ * A request carries more than a provider takes, and nothing that may become words is left: so many images, files and other
+ * media, and so many bytes, where `maxImages` and `maxRequestBytes` (null, no limit) are allowed. The holders carry most of
+ * what is too much. Published when they change.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const PayloadInfeasible = Schema.TaggedStruct("PayloadInfeasible", {
+  media: Schema.Natural,
+  maxImages: Schema.NullOr(Schema.Natural),
+  bytes: Schema.Natural,
+  maxRequestBytes: Schema.NullOr(Schema.Natural),
+  holders: Schema.Array(Schema.Struct({ seq: Schema.Natural, media: Schema.Natural, bytes: Schema.Natural }))
+})
+
+/**
  * The part of the view that stays does not extend the one sent before: `seq` is the first entry that is not where it was.
  *
  * @category models
@@ -245,7 +261,8 @@ export const MessagesAboveAim = Schema.TaggedStruct("MessagesAboveAim", {
 
 /**
  * What the repair of the transcript dropped or added, by seq: results without a call, results that a later one replaced,
- * calls that got a synthetic result, and results that were moved to their call.
+ * calls that got a synthetic result, results that were moved to their call, and entries with an item that the provider cannot
+ * hold, for which words stand.
  *
  * @category models
  * @since 0.1.0
@@ -254,7 +271,8 @@ export const TranscriptRepaired = Schema.TaggedStruct("TranscriptRepaired", {
   orphans: Schema.Array(Schema.Natural),
   duplicates: Schema.Array(Schema.Natural),
   synthetic: Schema.Array(Schema.Natural),
-  moved: Schema.Array(Schema.Natural)
+  moved: Schema.Array(Schema.Natural),
+  opaque: Schema.Array(Schema.Natural)
 })
 
 /**
@@ -391,6 +409,7 @@ export const CompactionEvent = Schema.Union([
   Compacted,
   CompactionSkipped,
   Infeasible,
+  PayloadInfeasible,
   PrefixChanged,
   TranscriptDiverged,
   TokenCounted,

@@ -5,9 +5,11 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as CompactionEvent from "./CompactionEvent.ts"
 import type * as Decision from "./Decision.ts"
 import * as Alter from "./ladder/alter.ts"
-import type * as Stage from "./Stage.ts"
+import * as Stage from "./Stage.ts"
 import type * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
 import * as Payload from "./wire/payload.ts"
@@ -69,28 +71,62 @@ const placeholders = (
 }
 
 /**
+ * The seqs of the entries that were named last because their media are too much and must stay; `null` when all was within
+ * the limits.
+ *
+ * @category memory
+ * @since 0.1.0
+ */
+export const infeasible = Stage.memory("Media/infeasible", Schema.NullOr(Schema.Array(Schema.Natural)), null)
+
+/** How many entries are named. */
+const shown = 3
+
+/** The entries that carry most of what is above a limit. */
+const holdersOf = (view: View.View, payload: Stage.Payload, limits: Stage.Payload) => {
+  const all = view.items.map((item) => ({ seq: item.seq, ...Payload.of(item.message) })).filter(({ seq }) => seq >= 0)
+  const holding = payload.media > limits.media ? all.filter(({ media }) => media > 0) : all
+  return holding.sort((a, b) => b.bytes - a.bytes).slice(0, shown)
+}
+
+/** Says what is above a limit and must stay, once for the same entries. */
+const named = Effect.fnUntraced(function*(pass: Stage.Pass, payload: Stage.Payload, limits: Stage.Payload) {
+  const known = Stage.recall(pass, infeasible)
+  if (isWithin(payload, limits)) return known === null ? pass : Stage.remember(pass, infeasible, null)
+  const holders = holdersOf(pass.view, payload, limits)
+  const seqs = holders.map(({ seq }) => seq)
+  if (known !== null && known.length === seqs.length && known.every((seq, at) => seq === seqs[at])) return pass
+  const { maxImages, maxRequestBytes } = pass.settings
+  yield* CompactionEvent.publish({ _tag: "PayloadInfeasible", ...payload, maxImages, maxRequestBytes, holders })
+  return Stage.remember(pass, infeasible, seqs)
+})
+
+/**
  * Keeps a request within `maxImages` and `maxRequestBytes`: when one of them is exceeded, the oldest media become words
  * until half of it is left, so that the prefix is not rewritten at each request.
  *
  * **Details**
  *
  * Media of earlier turns go first. Where they are not enough, those go that tools returned in the turn in progress, from the
- * last human message on, the newest last of all. What a person showed in that message stays, and so do pinned entries.
+ * last human message on, the newest last of all. What a person showed in that message stays, and so do pinned entries: what
+ * is above a limit all the same is sent, and named in `PayloadInfeasible`.
+ *
  * Bytes are those of texts, inputs, results and media as they are sent (base64), without the frame around them.
  *
  * @category stages
  * @since 0.1.0
  */
-export const limit: Stage.Stage = (pass) => {
+export const limit: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
   const { maxImages, maxRequestBytes } = pass.settings
-  if (maxImages === null && maxRequestBytes === null) return Effect.succeed(pass)
+  if (maxImages === null && maxRequestBytes === null) return pass
   const payload = pass.view === pass.before ? pass.payload() : Payload.sum(pass.view.items.map((item) => item.message))
   const limits = { media: maxImages ?? Infinity, bytes: maxRequestBytes ?? Infinity }
-  if (isWithin(payload, limits)) return Effect.succeed(pass)
-  const { decisions } = placeholders(pass.view, payload, limits)
-  if (decisions.length === 0) return Effect.succeed(pass)
+  if (isWithin(payload, limits)) return yield* named(pass, payload, limits)
+  const { decisions, left } = placeholders(pass.view, payload, limits)
+  if (decisions.length === 0) return yield* named(pass, payload, limits)
   const view = View.make(pass.view.transcript, [...pass.view.decisions, ...decisions])
   // What was counted was counted with them.
   const freed = Math.floor((pass.view.price - view.price) * pass.scale)
-  return Effect.succeed({ ...pass, view, count: { ...pass.count, tokens: Math.max(0, pass.count.tokens - freed) } })
-}
+  const count = { ...pass.count, tokens: Math.max(0, pass.count.tokens - freed) }
+  return yield* named({ ...pass, view, count }, left, limits)
+})

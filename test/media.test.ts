@@ -197,6 +197,72 @@ const session = Effect.fnUntraced(function*(
   return { requests, status: yield* manager.status }
 })
 
+/** What was published of payloads that stay above a limit. */
+const namedIn = (requests: ReadonlyArray<ContextManager.Request>) =>
+  requests.flatMap(({ events }) => events.filter((event) => event._tag === "PayloadInfeasible"))
+
+describe("what is above a limit and must stay", () => {
+  const asked = Effect.fnUntraced(function*(settings: Settings.Input, ...turns: ReadonlyArray<Prompt.Prompt>) {
+    const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+    const requests: Array<ContextManager.Request> = []
+    for (const turn of turns) {
+      yield* manager.append(turn)
+      requests.push(yield* manager.request)
+    }
+    return { manager, requests }
+  })
+
+  const pinned = Marks.set(shot(0)[0]!, { pinned: true })
+  const rows: ReadonlyArray<
+    readonly [name: string, content: Prompt.Prompt, settings: Settings.Input, expected: object | undefined]
+  > = [
+    ["nothing within the limits", prompt(...shot(0)), { maxImages: 1 }, undefined],
+    ["nothing that could go", prompt(...shot(0), ...shot(1), user("and?")), { maxImages: 1 }, undefined],
+    [
+      "images that a person pasted",
+      prompt(showing("see", file("A".repeat(10)), file("AA"), file("AAA"))),
+      { maxImages: 2 },
+      { media: 3, maxImages: 2, maxRequestBytes: null, holders: [{ seq: 0, media: 3, bytes: 18 }] }
+    ],
+    [
+      "a file that a person pasted, by its bytes",
+      prompt(...shot(1), showing("", file("A".repeat(9_000), "application/pdf"))),
+      { maxRequestBytes: 5_000 },
+      { media: 1, maxImages: null, maxRequestBytes: 5_000 }
+    ],
+    ["a pinned one", prompt(pinned, user("go"), ...screenshots(1)), { maxImages: 0 }, { media: 1, maxImages: 0 }],
+    ["a long text", prompt(user("x".repeat(6_000)), user("y")), { maxRequestBytes: 5_000 }, { media: 0, bytes: 6_001 }]
+  ]
+  for (const [name, content, settings, expected] of rows) {
+    it.effect(`${expected === undefined ? "does not name" : "names"} ${name}`, () =>
+      Effect.gen(function*() {
+        const { requests } = yield* asked(settings, content)
+        const events = namedIn(requests)
+        assert.strictEqual(events.length, expected === undefined ? 0 : 1)
+        if (expected !== undefined) assert.deepInclude({ ...events[0] }, expected)
+      }).pipe(Effect.scoped))
+  }
+
+  it.effect("is named once, again when it is another, and after it was within the limits", () =>
+    Effect.gen(function*() {
+      const pasted = prompt(showing("see", file("A"), file("A")))
+      const { manager, requests } = yield* asked(
+        { maxImages: 1 },
+        pasted,
+        prompt(assistant("hm"), calls("a"), answers(result("a", "text"))),
+        prompt(assistant("so"), showing("and these", file("A"), file("A"))),
+        prompt(assistant("so"), user("thanks")),
+        prompt(assistant("so"), showing("more", file("A"), file("A")))
+      )
+      const counts = requests.map((request) => namedIn([request]).length)
+      assert.deepStrictEqual(counts, [1, 0, 1, 0, 1])
+      const restored = yield* ContextManager.make({ settings: { notice: false, maxImages: 1 } })
+      yield* restored.restore(yield* manager.export)
+      yield* restored.append(prompt(calls("b"), answers(result("b", "text"))))
+      assert.strictEqual(namedIn([yield* restored.request]).length, 0, "it was named before")
+    }).pipe(Effect.scoped))
+})
+
 describe("media limits in a session", () => {
   it.effect("edits come in batches: the prefix is stable between boundaries (R11)", () =>
     Effect.gen(function*() {

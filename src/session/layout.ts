@@ -168,13 +168,14 @@ export interface Repairs {
   readonly duplicates: Array<number>
   readonly synthetic: Array<number>
   readonly moved: Array<number>
+  readonly opaque: Array<number>
 }
 
-export const hasRepairs = (repairs: Repairs): boolean =>
-  repairs.orphans.length + repairs.duplicates.length + repairs.synthetic.length + repairs.moved.length > 0
+export const hasRepairs = (repairs: Repairs): boolean => Object.values(repairs).some((seqs) => seqs.length > 0)
 
 /** Notes what the repair does because of an entry: an orphan, a second result, a call given up, a result out of place. */
 const note = (self: Layout, entry: Transcript.Entry, repairs: Repairs | undefined): void => {
+  if (repairs !== undefined && WireSend.leavesOut(entry.message, self.rules)) repairs.opaque.push(entry.seq)
   if (entry.kind === "result" && repairs !== undefined) {
     if (entry.answers === undefined) repairs.orphans.push(entry.seq)
     else if (entry.supersedes >= 0) repairs.duplicates.push(entry.supersedes)
@@ -203,7 +204,7 @@ const isGivenUp = (self: Layout, actor: number, next: number): boolean =>
  */
 export const update = (self: Layout, since: number): Repairs => {
   const { entries, items } = self.transcript
-  const repairs: Repairs = { orphans: [], duplicates: [], synthetic: [], moved: [] }
+  const repairs: Repairs = { orphans: [], duplicates: [], synthetic: [], moved: [], opaque: [] }
   if (self.taken > since) noteAgain(self, since, repairs)
   let isLate = false
   let hasSystem = false

@@ -153,6 +153,13 @@ export const faults = (message: Prompt.Message, rules: SendRules): ReadonlyArray
   return found ?? none
 }
 
+/** Whether words are sent for an item of the message, since the provider cannot hold it. */
+export const leavesOut = (message: Prompt.Message, rules: Pick<SendRules, "text">): boolean => {
+  if (message.role === "system" || message.role === "tool" || rules.text === "any") return false
+  for (const part of message.content) if (Opaque.itemOf(part) !== undefined) return true
+  return false
+}
+
 const word = (part: Prompt.Part): Prompt.Part => part.type === "text" ? { ...part, text: placeholderText } : part
 
 const left = (part: Prompt.Part): Prompt.Part => {

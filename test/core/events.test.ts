@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Marks from "effect-compaction/Marks"
 import type * as Policy from "effect-compaction/Policy"
 import type * as Settings from "effect-compaction/Settings"
+import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { answers, assistant, calls, prompt, result, session, system, turn, user, words } from "./conversation.ts"
@@ -81,6 +83,20 @@ describe("the events of a request", () => {
       assert.strictEqual(repaired.length, 1)
       // 3 moved to its call, then 4 took its place.
       assert.deepInclude({ ...repaired[0] }, { orphans: [5], duplicates: [3], synthetic: [1], moved: [3] })
+    }))
+
+  it.effect("TranscriptRepaired names items that the provider cannot hold, once", () =>
+    Effect.gen(function*() {
+      const item = Marks.set(Prompt.makePart("text", { text: "" }), { raw: { type: "compaction" } })
+      const events = yield* published({}, (manager) =>
+        Effect.gen(function*() {
+          yield* manager.append(prompt(user("go"), Prompt.makeMessage("assistant", { content: [item] }), user("on")))
+          const first = yield* manager.request
+          yield* manager.append("more")
+          return [first, yield* manager.request]
+        }))
+      const repaired = only(events, "TranscriptRepaired")
+      assert.deepStrictEqual(repaired.map((event) => event._tag === "TranscriptRepaired" ? event.opaque : []), [[1]])
     }))
 
   it.effect("OverheadAboveTarget, once, or an error when the settings are strict", () =>
