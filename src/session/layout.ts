@@ -171,7 +171,8 @@ export interface Repairs {
   readonly opaque: Array<number>
 }
 
-export const hasRepairs = (repairs: Repairs): boolean => Object.values(repairs).some((seqs) => seqs.length > 0)
+export const hasRepairs = ({ duplicates, moved, opaque, orphans, synthetic }: Repairs): boolean =>
+  orphans.length + duplicates.length + synthetic.length + moved.length + opaque.length > 0
 
 /** Notes what the repair does because of an entry: an orphan, a second result, a call given up, a result out of place. */
 const note = (self: Layout, entry: Transcript.Entry, repairs: Repairs | undefined): void => {
