@@ -40,7 +40,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Conversations"
     ]
   },
-  { name: "edges", files: ["CompactedModel", "ClusterConversations", "format/*", "simulate/*"] },
+  { name: "edges", files: ["CompactedModel", "ClusterConversations", "CompactionWorkflow", "format/*", "simulate/*"] },
   { name: "tests of others", files: ["testing"] },
   { name: "barrel", files: ["index"] },
   { name: "command line", files: ["cli/*"] }

@@ -9,7 +9,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import { buildSync } from "esbuild"
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
@@ -17,7 +16,7 @@ import * as fs from "node:fs"
 import { createServer } from "node:net"
 import * as path from "node:path"
 import { cluster } from "../../docs/examples/cluster/conversations.ts"
-import * as Postgres from "../session/postgres.ts"
+import { database } from "./database.ts"
 
 // Found from where the tests are started, so that a bundle of this file finds it too.
 const root = process.cwd()
@@ -45,19 +44,6 @@ const bundled = Effect.acquireRelease(
     return outfile
   }),
   (outfile) => Effect.sync(() => fs.rmSync(outfile, { force: true }))
-)
-
-/** A database that is empty; it goes with the scope. */
-const database = Effect.acquireRelease(
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    const name = `cluster_${randomUUID().slice(0, 8)}`
-    yield* sql`CREATE DATABASE ${sql(name)}`
-    const url = new URL(Postgres.url ?? "")
-    url.pathname = `/${name}`
-    return { name, url: url.href }
-  }),
-  ({ name }) => Effect.orDie(Effect.flatMap(SqlClient.SqlClient, (sql) => sql`DROP DATABASE ${sql(name)} WITH (FORCE)`))
 )
 
 const freePort = Effect.promise(() =>
