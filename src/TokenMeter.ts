@@ -98,7 +98,8 @@ const Sent = Schema.Struct({
   envelopePrice: Schema.Natural,
   price: Schema.Natural,
   entries: Schema.Natural,
-  generation: Schema.Natural
+  generation: Schema.Natural,
+  unbilled: Schema.Boolean
 })
 
 const Bill = Schema.Struct({ used: Schema.Natural, priced: Schema.Natural })
@@ -119,7 +120,7 @@ type Surroundings = typeof Surroundings.Type
  *
  * **Details**
  *
- * - `inFlight`: the request that is not answered yet. `anchor`: the last reading, with the request it answers.
+ * - `inFlight`: the request that is not answered yet, and whether the one before it was `unbilled`. `anchor`: the last reading, with the request it answers.
  * - `surroundings`: of each system prompt, toolkit and route that were billed, the newest first: the bill from which was
  *   learned what stands around the view (`basis`), whether a second bill agreed with it (`isProven`), and the last bill
  *   that did not (`doubt`).
@@ -185,6 +186,10 @@ export interface Counted {
   readonly overhead?: number
 }
 
+/** Whether the request before this one was not billed. A request that is asked for once more is the one in flight. */
+const isLate = ({ inFlight, stale }: State, { entries }: Counted): boolean =>
+  inFlight === null ? stale : inFlight.unbilled || inFlight.entries < entries
+
 /**
  * Remembers what is sent now, in place of an earlier request that was not answered.
  *
@@ -198,7 +203,8 @@ export const dispatch = (self: State, counted: Counted): State => ({
     envelopePrice: counted.envelope?.price ?? 0,
     price: counted.price,
     entries: counted.entries,
-    generation: counted.generation
+    generation: counted.generation,
+    unbilled: isLate(self, counted)
   }
 })
 
@@ -456,7 +462,7 @@ const believed = ({ anchor }: State) =>
  * @since 0.1.0
  */
 export const read = (self: State, mode: Mode, counted: Counted): Reading => {
-  const { anchor, cache, ignored, inFlight, ratio, readings, stale } = self
+  const { anchor, cache, ignored, ratio, readings, stale } = self
   const { envelope, generation, overhead = 0, price } = counted
   const estimated = (envelope?.price ?? 0) + price
   const isOwn = anchor?.sent.envelope === keyOf(envelope)
@@ -477,7 +483,7 @@ export const read = (self: State, mode: Mode, counted: Counted): Reading => {
     actual: actual === null || !isOwn
       ? unanchored
       // Where the request before this one was not billed, the bill before that grows old while the view grows.
-      : stale || (inFlight !== null && inFlight.entries < counted.entries)
+      : isLate(self, counted)
       ? { tokens: Math.max(actual, estimated), kind: "estimated" }
       : { tokens: actual, kind: "usage" },
     hybrid: stand === undefined ? unanchored : { tokens: hybrid, kind: "usage" },

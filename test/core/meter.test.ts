@@ -197,8 +197,13 @@ describe("an anchor", () => {
       assert.deepInclude({ ...next(late, 3_000) }, { kind: "estimated", tokens: 4_000 })
       assert.deepInclude({ ...next(late, 5_000) }, { kind: "estimated", tokens: 5_000 })
     }
-    // The same request again is counted as it was.
+    // The same request again is counted as it was, late or not.
     assert.deepInclude({ ...read(sent, 2_000, "actual") }, { kind: "usage", tokens: 4_000 })
+    const later = TokenMeter.dispatch(sent, counted(5_000, "m", 2))
+    assert.deepInclude({ ...next(later, 5_000) }, { kind: "estimated", tokens: 5_000 })
+    // A bill makes an end of it.
+    const again = TokenMeter.observe(later, { total: 8_000 }, window)
+    assert.deepInclude({ ...next(again, 6_000) }, { kind: "usage", tokens: 8_000 })
     assert.deepInclude({ ...read(one, 5_000, "actual", "n") }, { kind: "estimated", tokens: 5_000, actual: 4_000 })
     const bounded = TokenMeter.read(one, "actual", { ...counted(5_000), generation: 1 })
     assert.deepInclude({ ...bounded }, { kind: "estimated", tokens: 5_000, actual: null, anchorRejected: false })
