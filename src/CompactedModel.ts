@@ -27,23 +27,19 @@
  */
 import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
-import * as Model from "effect/ai/Model"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
-import * as ResponseIdTracker from "effect/ai/ResponseIdTracker"
 import type * as Tool from "effect/ai/Tool"
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Calls from "./app/calls.ts"
 import * as Pool from "./app/pool.ts"
 import * as Refusal from "./app/refusal.ts"
+import * as Route from "./app/route.ts"
 import * as Tools from "./app/tools.ts"
-import * as Budget from "./Budget.ts"
 import * as ContextManager from "./ContextManager.ts"
 import * as Overflow from "./Overflow.ts"
 import * as Policy from "./Policy.ts"
@@ -148,100 +144,10 @@ interface CallOptions {
   readonly toolkit?: unknown
 }
 
-/** Whose model is decorated, where a layer names it. */
-interface Names {
-  readonly provider: string | undefined
-  readonly model: string | undefined
-}
-
-const byTable: NonNullable<Options["windowOf"]> = (_, model) => Budget.modelOf(model)
-
-const namesInContext = Effect.gen(function*() {
-  return {
-    provider: Option.getOrUndefined(yield* Effect.serviceOption(Model.ProviderName)),
-    model: Option.getOrUndefined(yield* Effect.serviceOption(Model.ModelName))
-  }
-})
-
-/** The route of a call and what it says about the model. */
-const routeOf = ({ model, provider = "" }: Names, windowOf: NonNullable<Options["windowOf"]>) => {
-  if (model === undefined) return {}
-  const known = windowOf(provider, model)
-  const route = `${provider}/${model}`
-  return known === undefined ? { route } : { route, window: known.window, maxOutput: known.maxOutput }
-}
-
 /** The manager whose call is running: what a tool handler asks of a model is no part of the conversation it serves. */
 const Within = Context.Reference<Manager | undefined>("effect-compaction/CompactedModel/Within", {
   defaultValue: () => undefined
 })
-
-/** A provider that chains responses on its server would hide a changed prefix from it. */
-const forgetSent = Effect.map(
-  Effect.serviceOption(ResponseIdTracker.ResponseIdTracker),
-  Option.match({ onNone: () => undefined, onSome: (tracker) => tracker.clearUnsafe() })
-)
-
-/**
- * The request of a call. A typed failure of the pass fails the call, unless the options say otherwise; a stage that dies is a
- * bug, for which no call fails: the last good view is sent.
- */
-const requestOf = Effect.fnUntraced(function*(
-  manager: Manager,
-  prompt: Prompt.Prompt,
-  call: ContextManager.Call,
-  onPassError: NonNullable<CallsOptions["onPassError"]>
-) {
-  const exit = yield* Effect.exit(manager.sync(prompt, call))
-  if (Exit.isSuccess(exit)) return exit.value
-  if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
-  const typed = Cause.findErrorOption(exit.cause)
-  const isOfSession = Option.isSome(typed) && ofSession.has(Refusal.taggedOf(typed.value)._tag)
-  const decided = Option.isNone(typed)
-    ? "sendUndecided"
-    : typeof onPassError === "function"
-    ? onPassError(typed.value)
-    : onPassError
-  if (Option.isSome(typed) && (isOfSession || decided === "fail")) return yield* Refusal.refuse(typed.value)
-  const failure = Cause.squash(exit.cause)
-  yield* Effect.logWarning("compaction failed, the last good view is sent", failure)
-  return yield* Effect.mapError(manager.undecided(call, failure), (error) => Refusal.refuse(error))
-})
-
-/** Failures after which there is no good view: of messages that cannot be sent, and of a session that another process has. */
-const ofSession: ReadonlySet<string> = new Set(["InvalidMessages", "SessionLost"])
-
-/** What a stream says went wrong, in a part of its own, as the failure that it is. */
-const errorOf = (error: unknown): AiError.AiError =>
-  AiError.isAiError(error) ? error : AiError.make({
-    module: "CompactedModel",
-    method: "streamText",
-    reason: new AiError.UnknownError({
-      description: error instanceof Error ? error.message : typeof error === "string" ? error : JSON.stringify(error)
-    })
-  })
-
-/** Whether an approved call has no result yet: a tool runs before the request is sent, each time it is sent. */
-const runsTools = ({ content }: Prompt.Prompt): boolean => {
-  const asked = new Map<string, string>()
-  const answered = new Set<string>()
-  for (const message of content) {
-    if (message.role === "assistant") {
-      for (const part of message.content) {
-        if (part.type === "tool-approval-request") asked.set(part.approvalId, part.toolCallId)
-      }
-    } else if (message.role === "tool") {
-      for (const part of message.content) if (part.type === "tool-result") answered.add(part.id)
-    }
-  }
-  if (asked.size === 0) return false
-  return content.some((message) =>
-    message.role === "tool" &&
-    message.content.some((part) =>
-      part.type === "tool-approval-response" && part.approved && !answered.has(asked.get(part.approvalId) ?? "")
-    )
-  )
-}
 
 /**
  * Decorates a language model. Prefer {@link withCompaction}, which decorates a layer and keeps what else it provides.
@@ -274,14 +180,14 @@ const conversationOf = Effect.fnUntraced(function*(
 const decorateNamed = (
   inner: LanguageModel.LanguageModel,
   options: CallsOptions,
-  names: Names,
+  names: Route.Names,
   pool: Pool.Pool | undefined
 ): LanguageModel.LanguageModel => {
   const {
     isContextOverflow = Overflow.isContextOverflow,
     maxOverflowRetries = 1,
     onPassError = "fail",
-    windowOf = byTable
+    windowOf = Route.byTable
   } = options
   /** Refusals in a row, by conversation. */
   const refusals = new WeakMap<Manager, number>()
@@ -294,7 +200,7 @@ const decorateNamed = (
     { prompt: own, taken }: Original,
     request: ContextManager.Request
   ) {
-    if (request.prefixChanged !== null || tailed.has(manager)) yield* forgetSent
+    if (request.prefixChanged !== null || tailed.has(manager)) yield* Calls.forgetSent
     const { prompt, stableLength } = request
     if (stableLength < prompt.content.length) tailed.add(manager)
     else tailed.delete(manager)
@@ -314,13 +220,13 @@ const decorateNamed = (
     const overhead = Tools.priceOf(given.toolkit)
     const runtimeContext = yield* RuntimeContext.Current
     const call: ContextManager.Call = {
-      ...routeOf(names.model === undefined ? yield* namesInContext : names, windowOf),
+      ...Route.of(names.model === undefined ? yield* Route.namesInContext : names, windowOf),
       ...(overhead === 0 ? undefined : { overhead }),
       ...(runtimeContext === undefined ? undefined : { runtimeContext })
     }
     const tools = Tools.setOf(given.toolkit)
     const request = yield* Effect.provideService(
-      requestOf(manager, original.taken.prompt, call, onPassError),
+      Calls.requestOf(manager, original.taken.prompt, call, onPassError),
       Summarizer.Tools,
       tools
     ).pipe(Effect.onError(() => release(false)))
@@ -371,7 +277,7 @@ const decorateNamed = (
       Effect.mapError((cannot) => Refusal.refuse(cannot, error)),
       Effect.onError(() => prepared.release(false))
     )
-    if (runsTools(prepared.prompt)) {
+    if (Calls.runsTools(prepared.prompt)) {
       // The tool that was approved has run. Sent once more, the request would run it again.
       yield* manager.abandon(request)
       return yield* error
@@ -424,7 +330,7 @@ const decorateNamed = (
         if (prepared.manager.isDurable) parts.push(...arrived)
         for (const part of arrived) {
           if (part.type === "error" && !isEmitting && mayRetry(prepared)) {
-            const refused = errorOf(part.error)
+            const refused = Calls.errorOf(part.error)
             if (isContextOverflow(refused)) return Effect.fail(refused)
           }
           isEmitting ||= part.type !== "response-metadata"
@@ -490,7 +396,7 @@ const made = Effect.fnUntraced(function*<E, R, P>(options: Options<E, R, P>) {
   const { conversations = {}, isContextOverflow, maxOverflowRetries, onPassError, windowOf, ...policy } = options
   const inner = yield* LanguageModel.LanguageModel
   // The names beside the model are its own; those in the context of a call may be of another one.
-  const names = yield* namesInContext
+  const names = yield* Route.namesInContext
   const unseen = yield* ContextManager.Current
   if (unseen !== undefined) {
     yield* Effect.logWarning(

@@ -168,67 +168,9 @@ export interface CompactionReport {
   readonly commandId: string | null
 }
 
-export {
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  CommitFailed,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  CompactionBusy,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  CompactionCancelled,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  ContextCannotFit,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  PersistenceFailed,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  SpanChanged
-} from "./session/errors.ts"
-
-export {
-  /**
-   * What is taken in: a text, a message, messages, or a prompt.
-   *
-   * @category models
-   * @since 0.1.0
-   */
-  type Input,
-  /**
-   * See the message of the error.
-   *
-   * @category errors
-   * @since 0.1.0
-   */
-  InvalidMessages
-} from "./session/door.ts"
+// What can go wrong, each error with its numbers and what to do in its message; and what is taken in.
+export { type Input, InvalidMessages } from "./session/door.ts"
+export * from "./session/errors.ts"
 
 /**
  * Why compacting by hand did nothing, beside the errors of the policy's own pass.
@@ -245,12 +187,7 @@ export type ManualCompactionError =
   | Summarizer.SummaryError
   | Guard.SummaryNotSmaller
 
-/**
- * The error of a durable session that another process has taken over, where the errors of a manager have it.
- *
- * @category utility types
- * @since 0.1.0
- */
+/** The error of a durable session that another process has taken over, where the errors of a manager have it. */
 export type Lost<E> = Extract<E, SessionStore.SessionLost>
 
 /**

@@ -12,43 +12,19 @@
  *
  * @since 0.1.0
  */
-import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
-import * as CompactionEvent from "./CompactionEvent.ts"
-import * as Decision from "./Decision.ts"
+import type * as Decision from "./Decision.ts"
+import * as Events from "./session/events.ts"
 import * as Figure from "./session/figures.ts"
 import * as Growing from "./session/growing.ts"
 import * as Refire from "./session/refire.ts"
 import * as Tail from "./session/tail.ts"
 import * as Stage from "./Stage.ts"
-import * as Summarizer from "./Summarizer.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as Transcript from "./Transcript.ts"
 
-/**
- * The version of the events and of the saved state that this library writes and reads.
- *
- * @category constants
- * @since 0.1.0
- */
-export const version = 2
-
-/**
- * A message of a session, and who put it there.
- *
- * @category models
- * @since 0.1.0
- */
-export const Message = Schema.Struct({
-  message: Prompt.Message,
-  origin: Schema.Literals(["caller", "library", "runtime"])
-})
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type Message = typeof Message.Type
+// Each event is a Schema of its own, and `Event` is all of them.
+export * from "./session/events.ts"
 
 /**
  * What was billed, how full the window is, and with what, in tokens.
@@ -68,32 +44,6 @@ export {
   occupied
 } from "./session/figures.ts"
 
-const Ready = Schema.NullOr(Schema.Struct({
-  checkpoint: Schema.Natural,
-  seqs: Schema.Array(Schema.Natural),
-  inPlace: Schema.Boolean
-}))
-
-const Call = Schema.Struct({
-  budget: Schema.optionalKey(Schema.Finite),
-  window: Schema.optionalKey(Schema.Finite),
-  maxOutput: Schema.optionalKey(Schema.Finite),
-  overhead: Schema.optionalKey(Schema.Finite),
-  route: Schema.optionalKey(Schema.String)
-})
-
-const Asked = Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite }))
-
-/** A run of messages that a snapshot left out: before which of those it holds, how many, and how many entries they made. */
-const Run = Schema.Struct({ before: Schema.Natural, messages: Schema.Natural, entries: Schema.Natural })
-
-const Abridged = Schema.NullOr(Schema.Struct({
-  runs: Schema.Array(Run),
-  kept: Schema.Natural,
-  decisions: Schema.Struct({ kept: Schema.Natural, all: Schema.Natural }),
-  counts: Decision.Counts
-}))
-
 /**
  * A request that was sent: the messages and the decisions it was laid out from, how many entries they made, and its
  * generation.
@@ -102,40 +52,13 @@ const Abridged = Schema.NullOr(Schema.Struct({
  * @since 0.1.0
  */
 export interface SentRequest {
-  readonly messages: Growing.Growing<Message>
+  readonly messages: Growing.Growing<Events.Message>
   readonly decisions: Growing.Growing<Decision.Decision>
   readonly entries: number
   readonly generation: number
 }
 
-/** The fields of a state that are saved as they are. */
-export const fields = {
-  abridged: Abridged,
-  entries: Schema.Natural,
-  checkpoints: Schema.Natural,
-  repaired: Schema.Natural,
-  requests: Schema.Natural,
-  asked: Asked,
-  call: Call,
-  counted: Schema.NullOr(CompactionEvent.TokenCounted),
-  resolved: Schema.NullOr(CompactionEvent.BudgetResolved),
-  maximum: Schema.NullOr(Schema.Natural),
-  maximumRoute: Schema.String,
-  level: Schema.Natural,
-  generation: Schema.Natural,
-  memory: Stage.Memory,
-  meter: TokenMeter.State,
-  tail: Tail.Memory,
-  pace: Refire.Pace,
-  ready: Ready,
-  isCompacting: Schema.Boolean,
-  lastBoundary: Schema.NullOr(CompactionEvent.Compacted),
-  lastSkip: Schema.NullOr(CompactionEvent.CompactionSkipped),
-  lastInfeasible: Schema.NullOr(CompactionEvent.Infeasible),
-  figures: Figure.Figures
-}
-
-const Fields = Schema.Struct(fields)
+const Fields = Schema.Struct(Events.fields)
 
 type FieldsType = typeof Fields.Type
 
@@ -161,7 +84,7 @@ type FieldsType = typeof Fields.Type
  * @since 0.1.0
  */
 export interface State extends FieldsType {
-  readonly messages: Growing.Growing<Message>
+  readonly messages: Growing.Growing<Events.Message>
   readonly decisions: Growing.Growing<Decision.Decision>
   readonly sent: SentRequest | null
   readonly unsent: { readonly tail: Tail.Memory; readonly sent: SentRequest | null } | null
@@ -203,248 +126,7 @@ export const initial: State = {
   figures: Figure.initial
 }
 
-/**
- * A session was opened: a compaction that was begun before and not ended will not be any more.
- *
- * @category events
- * @since 0.1.0
- */
-export const Opened = Schema.TaggedStruct("Opened", { version: Schema.Natural })
-
-/**
- * Messages came in, and some of their results were cut to size at once (`caps`). `price` is what they cost as they came, in
- * tokens.
- *
- * @category events
- * @since 0.1.0
- */
-export const Appended = Schema.TaggedStruct("Appended", {
-  messages: Schema.Array(Message),
-  caps: Schema.Array(Decision.Cap),
-  price: Schema.Struct({ system: Schema.Natural, messages: Schema.Natural })
-})
-
-/**
- * A boundary: decisions were taken. `told` is what was published of it, `memory` what its stages remember.
- *
- * @category events
- * @since 0.1.0
- */
-export const Decided = Schema.TaggedStruct("Decided", {
-  decisions: Schema.Array(Decision.Decision),
-  memory: Stage.Memory,
-  told: CompactionEvent.Compacted
-})
-
-/**
- * A pass decided nothing, or failed; its stages remember something else than before. `skipped` and `infeasible` are what was
- * published of it.
- *
- * @category events
- * @since 0.1.0
- */
-export const Remembered = Schema.TaggedStruct("Remembered", {
-  memory: Stage.Memory,
-  skipped: Schema.NullOr(CompactionEvent.CompactionSkipped),
-  infeasible: Schema.NullOr(CompactionEvent.Infeasible)
-})
-
-/**
- * A request was sent: what it asked for, what it counted, and the tail it had. `again`: it was the same request once more.
- *
- * @category events
- * @since 0.1.0
- */
-export const Sent = Schema.TaggedStruct("Sent", {
-  again: Schema.Boolean,
-  asked: Asked,
-  call: Call,
-  counted: CompactionEvent.TokenCounted,
-  resolved: CompactionEvent.BudgetResolved,
-  tail: Tail.Memory,
-  price: Schema.Natural,
-  envelope: Schema.NullOr(Schema.Struct({ key: Schema.String, price: Schema.Natural }))
-})
-
-const used = Schema.optionalKey(Schema.Int)
-
-/**
- * The provider billed an answer, in tokens as it said them; −1 stands for a number that is none. `beside`: it was not the
- * newest request that was answered. `window`: what the model is taken to hold; no more is believed.
- *
- * @category events
- * @since 0.1.0
- */
-export const Billed = Schema.TaggedStruct("Billed", {
-  usage: Schema.Struct({ total: used, uncached: used, cacheRead: used, cacheWrite: used }),
-  output: Schema.Natural,
-  beside: Schema.Boolean,
-  window: Schema.Finite
-})
-
-/**
- * Nothing came of the last request: nothing of it counts as sent.
- *
- * @category events
- * @since 0.1.0
- */
-export const Abandoned = Schema.TaggedStruct("Abandoned", {})
-
-/**
- * The provider refused the last request because it does not fit: how many tokens it had and the most there may be, `null` for
- * what was not said or is not plausible. `window`: what the model is taken to hold.
- *
- * @category events
- * @since 0.1.0
- */
-export const Refused = Schema.TaggedStruct("Refused", {
-  tokens: Schema.NullOr(Schema.Natural),
-  maximum: Schema.NullOr(Schema.Natural),
-  window: Schema.Finite,
-  call: Call
-})
-
-/**
- * The history was not the one seen before, or was rewound: its first `messages` messages stay, with what was decided before
- * the others came. `memory` is what the stages remember from here on.
- *
- * @category events
- * @since 0.1.0
- */
-export const Dropped = Schema.TaggedStruct("Dropped", { messages: Schema.Natural, memory: Stage.Memory })
-
-/**
- * A compaction that was asked for by hand began; `commandId` is of the command.
- *
- * @category events
- * @since 0.1.0
- */
-export const CompactionStarted = Schema.TaggedStruct("CompactionStarted", { commandId: Schema.NullOr(Schema.String) })
-
-/**
- * A summary was taken in, and waits for a boundary: its checkpoint, what it stands for, the text of the model, unframed,
- * and `raw`, as the model wrote it; and the evidence of the call.
- *
- * @category events
- * @since 0.1.0
- */
-export const Summarised = Schema.TaggedStruct("Summarised", {
-  checkpoint: Prompt.Message,
-  seqs: Schema.Array(Schema.Natural),
-  inPlace: Schema.Boolean,
-  price: Schema.Natural,
-  text: Schema.String,
-  raw: Schema.String,
-  ...Summarizer.Evidence.fields,
-  commandId: Schema.NullOr(Schema.String)
-})
-
-/**
- * When the next summary is due has changed, or which one waits for a boundary.
- *
- * @category events
- * @since 0.1.0
- */
-export const Paced = Schema.TaggedStruct("Paced", { pace: Refire.Pace, ready: Ready })
-
-/**
- * A compaction that was asked for by hand ended; `reason` says why it did nothing, `null` where it did something.
- *
- * @category events
- * @since 0.1.0
- */
-export const CompactionEnded = Schema.TaggedStruct("CompactionEnded", {
-  commandId: Schema.NullOr(Schema.String),
-  reason: Schema.NullOr(Schema.String)
-})
-
-/**
- * What the window holds from now on, by price in tokens: `tools` is what of a request is not in the prompt, `window` what the
- * model takes, `null` when nothing says.
- *
- * @category events
- * @since 0.1.0
- */
-export const Held = Schema.TaggedStruct("Held", Figure.held)
-
-/**
- * Of a request that was sent the beginnings it was laid out from are named; what of it the session has dropped since is kept
- * beside them.
- */
-const SavedSent = Schema.NullOr(Schema.Struct({
-  common: Schema.Struct({ messages: Schema.Natural, decisions: Schema.Natural }),
-  messages: Schema.Array(Message),
-  decisions: Schema.Array(Decision.Decision),
-  entries: Schema.Natural,
-  generation: Schema.Natural
-}))
-
-/**
- * A session that is saved: everything of its state.
- *
- * @category models
- * @since 0.1.0
- */
-export const Saved = Schema.Struct({
-  version: Schema.Literal(version),
-  messages: Schema.Array(Message),
-  decisions: Schema.Array(Decision.Decision),
-  sent: SavedSent,
-  unsent: Schema.NullOr(Schema.Struct({ tail: Tail.Memory, sent: SavedSent })),
-  ...fields
-})
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type Saved = typeof Saved.Type
-
-/**
- * The same as JSON.
- *
- * @category models
- * @since 0.1.0
- */
-export const SavedJson = Schema.toCodecJson(Saved)
-
-/**
- * Another session was put in place of this one.
- *
- * @category events
- * @since 0.1.0
- */
-export const Restored = Schema.TaggedStruct("Restored", { session: Saved })
-
-/**
- * @category events
- * @since 0.1.0
- */
-export const Event = Schema.Union([
-  Opened,
-  Appended,
-  Decided,
-  Remembered,
-  Sent,
-  Billed,
-  Abandoned,
-  Refused,
-  Dropped,
-  Restored,
-  CompactionStarted,
-  Summarised,
-  Paced,
-  CompactionEnded,
-  Held
-]).pipe(Schema.toTaggedUnion("_tag"))
-
-/**
- * @category events
- * @since 0.1.0
- */
-export type Event = typeof Event.Type
-
-const savedSent = (self: State, sent: SentRequest | null): typeof SavedSent.Type => {
+const savedSent = (self: State, sent: SentRequest | null): typeof Events.SavedSent.Type => {
   if (sent === null) return null
   const messages = Growing.common(sent.messages, self.messages)
   const decisions = Growing.common(sent.decisions, self.decisions)
@@ -463,10 +145,10 @@ const savedSent = (self: State, sent: SentRequest | null): typeof SavedSent.Type
  * @category converting
  * @since 0.1.0
  */
-export const save = (self: State): Saved => {
+export const save = (self: State): Events.Saved => {
   const { decisions, messages, sent, unsent, ...rest } = self
   return {
-    version,
+    version: Events.version,
     ...rest,
     messages: Growing.toArray(messages),
     decisions: Growing.toArray(decisions),
@@ -481,11 +163,11 @@ export const save = (self: State): Saved => {
  * @category converting
  * @since 0.1.0
  */
-export const load = (saved: Saved): State => {
+export const load = (saved: Events.Saved): State => {
   const { decisions: taken, messages: given, sent, unsent, version: _, ...rest } = saved
   const messages = Growing.from(given)
   const decisions = Growing.from(taken)
-  const sentOf = (each: typeof SavedSent.Type): SentRequest | null =>
+  const sentOf = (each: typeof Events.SavedSent.Type): SentRequest | null =>
     each === null ? null : {
       messages: Growing.append(Growing.take(messages, each.common.messages), each.messages),
       decisions: Growing.append(Growing.take(decisions, each.common.decisions), each.decisions),
@@ -501,7 +183,7 @@ export const load = (saved: Saved): State => {
   }
 }
 
-const entriesIn = (messages: ReadonlyArray<Message>): number =>
+const entriesIn = (messages: ReadonlyArray<Events.Message>): number =>
   messages.reduce((sum, { message }) => sum + Transcript.entriesOf(message), 0)
 
 /** Takes back what a request left behind that nothing came of. */
@@ -520,7 +202,7 @@ export const settled = (self: State): State => ({
   isCompacting: false
 })
 
-const send = (self: State, event: typeof Sent.Type): State => {
+const send = (self: State, event: typeof Events.Sent.Type): State => {
   const { entries, generation, tail } = self
   const { again, asked, call, counted, envelope, price, resolved } = event
   const isOpen = again && self.unsent !== null
@@ -540,7 +222,7 @@ const send = (self: State, event: typeof Sent.Type): State => {
 }
 
 /** What stays of a session whose first messages stay. */
-const drop = (self: State, { memory, messages: kept }: typeof Dropped.Type): State => {
+const drop = (self: State, { memory, messages: kept }: typeof Events.Dropped.Type): State => {
   const dropped = Growing.after(self.messages, kept)
   const entries = self.entries - entriesIn(dropped)
   const isKept = (decision: Decision.Decision): boolean =>
@@ -574,7 +256,7 @@ const drop = (self: State, { memory, messages: kept }: typeof Dropped.Type): Sta
  * @category running
  * @since 0.1.0
  */
-export const apply = (self: State, event: Event): State => {
+export const apply = (self: State, event: Events.Event): State => {
   switch (event._tag) {
     case "Opened":
       return { ...self, isCompacting: false }
@@ -661,12 +343,12 @@ export const apply = (self: State, event: Event): State => {
  * @category running
  * @since 0.1.0
  */
-export const faultOf = (self: State, event: Event): string | undefined => {
+export const faultOf = (self: State, event: Events.Event): string | undefined => {
   switch (event._tag) {
     case "Opened":
-      return event.version === version
+      return event.version === Events.version
         ? undefined
-        : `it is of version ${event.version}, and only ${version} is known here`
+        : `it is of version ${event.version}, and only ${Events.version} is known here`
     case "Dropped":
       if (self.abridged !== null) return "it reaches behind the snapshot"
       return event.messages > self.messages.length ? "it keeps more than there is" : undefined

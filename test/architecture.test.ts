@@ -138,7 +138,46 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
   return wrong
 }
 
+/** Lines of a file, and of a function; public modules. Each that is above the bound has a reason here, and goes when it can. */
+const mostLines = 450
+const mostLinesOfFunction = 120
+const longer: ReadonlySet<string> = new Set(["Rung", "Summarizer", "TokenMeter"])
+const mostModules = 33
+
+/** The definitions at the beginning of a line, each with how many lines it has. */
+const functionsOf = (source: string): ReadonlyArray<readonly [name: string, lines: number]> => {
+  const found: Array<readonly [string, number]> = []
+  let start = -1
+  let name = ""
+  for (const [at, line] of source.split("\n").entries()) {
+    const begun = /^(?:export )?(?:const|function|class) (\w+)[^{]*(?:=>|\(|function)/.exec(line)
+    if (begun !== null) [start, name] = [at, begun[1]!]
+    else if (/^(?:export )?(?:const|interface|type) /.test(line)) start = -1
+    if (/^[})\]]/.test(line) && start >= 0) {
+      found.push([name, at - start])
+      start = -1
+    }
+  }
+  return found
+}
+
 describe("architecture", () => {
+  it("files and functions are as long as one reads at once, and the index names every public module", () => {
+    const root = fileURLToPath(new URL("../src", import.meta.url))
+    const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => /(?<!\.d)\.ts$/.test(name))
+    for (const file of files) {
+      const source = readFileSync(join(root, file), "utf8")
+      const name = file.slice(0, -3)
+      if (!longer.has(name)) assert.isAtMost(source.split("\n").length, mostLines + 1, file)
+      for (const [each, lines] of functionsOf(source)) assert.isAtMost(lines, mostLinesOfFunction, `${file}: ${each}`)
+    }
+    const modules = files.filter((file) => /^[A-Z]\w+\.ts$/.test(file)).map((file) => file.slice(0, -3)).sort()
+    const index = readFileSync(join(root, "index.ts"), "utf8")
+    const named = Array.from(index.matchAll(/^export \* as (\w+) from "\.\/\1\.ts"$/gm), ([, name]) => name!)
+    assert.deepStrictEqual(named.sort(), modules)
+    assert.isAtMost(modules.length, mostModules)
+  })
+
   it("every import of src goes down", () => {
     const root = fileURLToPath(new URL("../src", import.meta.url))
     const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => /(?<!\.d)\.ts$/.test(name))
