@@ -18,7 +18,7 @@ import * as Table from "./Table.ts"
  * From which request on an entry is in a state, and why. `tokens`: what it costs there, 0 when it is not in the view. `text`:
  * how it reads there; `null` where it is whole or gone, and where no texts were asked for.
  */
-export interface Change {
+interface Change {
   readonly seq: number
   readonly request: number
   readonly state: "whole" | Transcript.Item["state"] | "summarised" | "removed" | "not sent"
