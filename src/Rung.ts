@@ -198,8 +198,8 @@ export const remove = <const X extends number>(
  * @since 0.1.0
  */
 export const TruncateLarge = Schema.Struct({
-  over: Options.key(Options.budgetShare(0.25), 0.25),
-  keep: Options.key(Options.budgetShare(0.1), 0.1)
+  over: Options.key(Options.budgetShare(0.3), 0.3),
+  keep: Options.key(Options.budgetShare(0.2), 0.2)
 }).check(
   Schema.makeFilter(({ keep, over }) =>
     keep < over
@@ -227,7 +227,7 @@ export type TruncateLarge = typeof TruncateLarge.Type
  * @since 0.1.0
  */
 export const truncateLarge = (options: Partial<TruncateLarge> = {}): Rung<never, never, "truncate-large"> => {
-  const { keep = 0.1, over = 0.25 } = options
+  const { keep = 0.2, over = 0.3 } = options
   return ofKind(
     "truncateLarge",
     options,

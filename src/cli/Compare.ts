@@ -4,24 +4,59 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Estimator from "../Estimator.ts"
 import type * as Session from "../format/Session.ts"
 import * as Policy from "../Policy.ts"
+import * as Kept from "../simulate/Kept.ts"
 import * as Simulation from "../simulate/Simulation.ts"
 import type * as Replay from "./Replay.ts"
 import * as Trace from "./Trace.ts"
 
 /**
- * The totals, and the share of the facts that the last view keeps by the answer of a judge: `null` where none was asked, or
- * there was nothing to ask about.
+ * The totals, and what was asked for beside them; each is `null` where it was not, or there was nothing to ask about.
+ *
+ * - `judged`: the share of the facts that the last view keeps by the answer of a judge.
+ * - `bodies`: of the facts that the bodies of results state, the share that the last view holds.
+ * - `reuse`: of what the recorded answers use and was last said more than 20 messages before, the share in view; `near`:
+ *   last said within 20. `reuseOfTail`, `reuseOfRandom`: the same as `reuse`, of the controls of the same size. `words`: the
+ *   messages of people that are whole. See `Kept`.
  */
 export interface Totals extends Simulation.Totals {
   readonly judged: number | null
+  readonly bodies: number | null
+  readonly reuse: number | null
+  readonly near: number | null
+  readonly reuseOfTail: number | null
+  readonly reuseOfRandom: number | null
+  readonly words: number | null
 }
 
 /** A policy that was played; `budget` is the limit that its ladder goes by, in tokens. */
 interface Played extends Simulation.Result {
   readonly policy: string
   readonly totals: Totals
+  /** What it kept, where that was asked for. */
+  readonly kept?: Kept.Kept
+}
+
+const shareOf = (of: Kept.Share): number | null => of.of === 0 ? null : Kept.ratio(of)
+
+const totalsOf = (
+  { rows, totals }: Simulation.Result,
+  judged: number | null,
+  kept: Kept.Kept | undefined
+): Totals => {
+  const bodies = rows.findLast(({ retention }) => retention !== null)?.retention?.sources.body
+  return {
+    ...totals,
+    judged,
+    bodies: bodies === undefined ? null : shareOf({ held: bodies.held, of: bodies.known }),
+    reuse: kept === undefined ? null : shareOf(kept.policy.far),
+    near: kept === undefined ? null : shareOf(kept.policy.near),
+    reuseOfTail: kept === undefined ? null : shareOf(kept.tail.far),
+    reuseOfRandom: kept === undefined ? null : shareOf(kept.random.far),
+    words: kept === undefined ? null : Kept.ratio(...kept.policy.words)
+  }
 }
 
 /** One session, as `--json` prints it. `window` is `null` where none was given, in tokens. */
@@ -50,28 +85,37 @@ export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
     readonly policies: ReadonlyArray<Replay.Named<E, R>>
     readonly world: Simulation.World
     readonly isTraced: boolean
+    /** Whether it is looked for what the recorded answers use, and for the words of people. */
+    readonly isLooked: boolean
     readonly judge:
       | ((policy: string, sent: Simulation.Sent) => Effect.Effect<number | null, JudgeE, JudgeR>)
       | undefined
     readonly onRequest: (policy: string, request: number, of: number) => Effect.Effect<void>
   }
 ): Effect.fn.Return<Comparison, Policy.PolicyError | JudgeE, R | JudgeR> {
-  const { isTraced, judge, onRequest, policies, world } = options
+  const { isLooked, isTraced, judge, onRequest, policies, world } = options
+  const { price } = yield* Estimator.Estimator
   const played: Array<Played> = []
   const traces: Array<Trace.Trace> = []
   for (const { ladder, name, settings } of policies) {
     const tracing = Trace.make(false)
     const watched = Trace.watching(tracing, Policy.passOf(ladder))
     let last: Simulation.Sent | undefined
+    const recorder = isLooked
+      ? Kept.make(recording.messages, { price, planted: Kept.plantedBy(world.probes) })
+      : undefined
     const result = yield* Simulation.run(recording, { settings, pass: watched.pass }, {
       ...world,
       onRequest: (request, of, sent) => {
         last = sent ?? last
+        if (sent !== undefined && recorder !== undefined) Kept.see(recorder, sent)
         return Effect.andThen(isTraced ? watched.take(request) : Effect.void, onRequest(name, request, of))
       }
     })
     const judged = judge === undefined || last === undefined ? null : yield* judge(name, last)
-    played.push({ policy: name, ...result, totals: { ...result.totals, judged } })
+    const kept = recorder === undefined ? undefined : Kept.figures(recorder)
+    const totals = totalsOf(result, judged, kept)
+    played.push({ policy: name, ...result, totals, ...(kept === undefined ? undefined : { kept }) })
     if (isTraced) traces.push(tracing.trace)
   }
   return {

@@ -43,6 +43,14 @@ const probes = Flag.Int("probes").pipe(
   Flag.withDefault(0)
 )
 
+const reuse = Flag.Boolean("reuse").pipe(
+  Flag.withDescription(
+    "Also say what of the recording's own later use is in view, beside the newest messages and random ones of the same "
+      + "size, and how many messages of people are whole"
+  ),
+  Flag.withDefault(false)
+)
+
 /** The command, for policies whose ladder is written in these kinds. */
 export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect<Policy.Policies<Kinds>>) =>
   Command.make(
@@ -57,6 +65,7 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
       price,
       summarizer,
       probes,
+      reuse,
       judge: PlayFlags.judge,
       html: PlayFlags.html("Write a report with charts and what became of every entry: one page that needs no network"),
       settings: SettingsFlags.flags

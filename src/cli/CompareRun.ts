@@ -37,6 +37,7 @@ interface Options {
   readonly format: Option.Option<Session.FormatName>
   readonly json: boolean
   readonly isTraced: boolean
+  readonly isLooked: boolean
   readonly judge: Option.Option<string>
   readonly probes: number
   readonly world: Simulation.World
@@ -53,7 +54,7 @@ const plant = (session: Session.Session, count: number): Simulation.Recording & 
 const one = Effect.fnUntraced(function*<E, R>(
   file: string,
   policies: ReadonlyArray<Replay.Named<E, R>>,
-  { format, isTraced, json, judge: command, probes: count, world }: Options
+  { format, isLooked, isTraced, json, judge: command, probes: count, world }: Options
 ) {
   const session = yield* Format.read(file, SessionInput.readOptions(format))
   const paint = yield* Paint.detect
@@ -64,6 +65,7 @@ const one = Effect.fnUntraced(function*<E, R>(
     policies,
     world: probes === undefined ? world : { ...world, probes },
     isTraced,
+    isLooked,
     judge: Option.isNone(command) || probes === undefined ? undefined : (policy, sent) =>
       Effect.andThen(
         progress.update(`${session.file}: ${policy}: asking the judge`),
@@ -82,6 +84,7 @@ interface Values extends Pick<Options, "format" | "json" | "judge" | "probes"> {
   readonly html: Option.Option<string>
   readonly policies: Option.Option<ReadonlyArray<string>>
   readonly price: keyof typeof Price.presets
+  readonly reuse: boolean
   readonly settings: SettingsFlags.Values
   readonly strict: boolean
   readonly summarizer: "extractive" | "none"
@@ -90,8 +93,21 @@ interface Values extends Pick<Options, "format" | "json" | "judge" | "probes"> {
 /** Compares the policies over every file; fails with the exit code. */
 export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
   known: Policy.Policies<Kinds>,
-  { cache, files, format, html, json, judge, policies: names, price, probes, settings: values, strict, summarizer }:
-    Values
+  {
+    cache,
+    files,
+    format,
+    html,
+    json,
+    judge,
+    policies: names,
+    price,
+    probes,
+    reuse,
+    settings: values,
+    strict,
+    summarizer
+  }: Values
 ) =>
   Effect.gen(function*() {
     if (Option.isSome(judge) && probes === 0) {
@@ -107,6 +123,7 @@ export const run = <Kinds extends ReadonlyArray<Kind.Any>>(
       format,
       json,
       isTraced: Option.isSome(html),
+      isLooked: reuse,
       judge,
       probes,
       world: {

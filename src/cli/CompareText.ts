@@ -32,6 +32,12 @@ export const columns: ReadonlyArray<{
   { key: "retained", title: "retained", text: percent },
   { key: "judged", title: "judged", text: percent },
   { key: "summaryCost", title: "summaries", text: dollars },
+  { key: "bodies", title: "in bodies", text: percent },
+  { key: "reuse", title: "reuse", text: percent },
+  { key: "reuseOfTail", title: "of the tail", text: percent },
+  { key: "reuseOfRandom", title: "of random", text: percent },
+  { key: "near", title: "near", text: percent },
+  { key: "words", title: "words", text: percent },
   { key: "overBudget", title: "over budget", text: number },
   { key: "violations", title: "violations", text: number }
 ]

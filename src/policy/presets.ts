@@ -275,7 +275,7 @@ export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
  *   few large ones are cheaper.
  * - Results go before messages do. All old tool results are cut, from both ends: what a result began and ended with costs
  *   little. Then they are cleared: the call stays, and says what was asked. The newest 3 stay whole, unless one of them
- *   alone takes a quarter of the budget; it keeps a tenth.
+ *   alone takes three tenths of the budget; it keeps two.
  * - The words of people go last. They are given up only where everything else that may leave has left and the view is
  *   still above half the budget, pasted material first; a tenth of the budget is theirs in any case.
  * - What people want for good ("never push", "from now on …") stays word for word, in 2 % of the budget.
@@ -301,7 +301,7 @@ export const recommended: Policy = {
   ladder: [
     { _tag: "truncateToolResults", fraction: 1 },
     { _tag: "clearToolResults", keep: 3, exclude: [], clearInputs: false },
-    { _tag: "truncateLarge", over: 0.25, keep: 0.1 },
+    { _tag: "truncateLarge", over: 0.3, keep: 0.2 },
     { _tag: "removeOthers", relax: 1, keep: 12 },
     { _tag: "removeOthers", relax: 0.6, keep: 12 },
     { _tag: "removeOthers", relax: 0.3, keep: 12 },

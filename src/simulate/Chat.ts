@@ -112,13 +112,14 @@ export const parse = Effect.fnUntraced(function*(
 
 /**
  * What a view keeps of the facts of a chat, as shares: `whole`, of the messages with evidence, those that it holds word
- * for word; `keywords`, of the facts, those whose keywords it has, as many in one message as their evidence has.
+ * for word, and `people` the same of those that the person wrote; `keywords`, of the facts, those whose keywords it has, as many in one message as their evidence has.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Score {
   readonly whole: number
+  readonly people: number
   readonly keywords: number
 }
 
@@ -130,12 +131,17 @@ export interface Score {
  */
 export const score = ({ facts, messages }: Chat, view: ReadonlyArray<Prompt.Message>): Score => {
   const all = view.map(Text.ofMessage).join("\n\0\n")
-  const evidence = new Set(facts.flatMap((fact) => fact.evidence))
-  const whole = Array.from(evidence).filter((at) => all.includes(Text.ofMessage(messages[at]!)))
+  const evidence = Array.from(new Set(facts.flatMap((fact) => fact.evidence)))
+  const isWhole = (at: number): boolean => all.includes(Text.ofMessage(messages[at]!))
+  const people = evidence.filter((at) => messages[at]!.role === "user")
   const known = facts.filter(({ evidence, keywords }) => {
     const least = hits(messages[evidence[0]!]!, keywords)
     return view.some((message) => hits(message, keywords) >= least)
   })
   const share = (of: number, count: number): number => of === 0 ? 1 : count / of
-  return { whole: share(evidence.size, whole.length), keywords: share(facts.length, known.length) }
+  return {
+    whole: share(evidence.length, evidence.filter(isWhole).length),
+    people: share(people.length, people.filter(isWhole).length),
+    keywords: share(facts.length, known.length)
+  }
 }

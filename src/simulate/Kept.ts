@@ -24,6 +24,7 @@ import * as Text from "../text/text.ts"
 import * as Held from "./parts/held.ts"
 import * as Identifiers from "./parts/identifiers.ts"
 import * as Recorded from "./parts/recorded.ts"
+import type * as Retention from "./Retention.ts"
 import * as Simulation from "./Simulation.ts"
 
 /**
@@ -164,21 +165,16 @@ export interface Recorder {
  * @category constructors
  * @since 0.1.0
  */
-export const make = (
-  messages: ReadonlyArray<Prompt.Message>,
-  options: {
-    readonly price: (message: Prompt.Message) => number
-    readonly seed?: number
-    readonly instructions?: ReadonlyArray<Recorded.Line>
-  }
-): Recorder => {
-  return {
-    index: Recorded.index(messages, options),
-    counters: { policy: counter(), tail: counter(), random: counter() },
-    last: undefined,
-    told: 0
-  }
-}
+export const make = (messages: ReadonlyArray<Prompt.Message>, options: Recorded.Options): Recorder => ({
+  index: Recorded.index(messages, options),
+  counters: { policy: counter(), tail: counter(), random: counter() },
+  last: undefined,
+  told: 0
+})
+
+/** The size of a view, in tokens. */
+const sizeOf = ({ price }: Recorded.Index, messages: ReadonlyArray<Prompt.Message>): number =>
+  messages.reduce((sum, message) => sum + price(message), 0)
 
 const count = (into: Tally, isHeld: boolean): void => {
   into.of++
@@ -264,10 +260,10 @@ const countLines = (
  * @category running
  * @since 0.1.0
  */
-export const see = (self: Recorder, sent: Simulation.Sent, price: (message: Prompt.Message) => number): void => {
+export const see = (self: Recorder, sent: Simulation.Sent): void => {
   const { counters, index } = self
   const { messages, told } = sent
-  const tokens = messages.reduce((sum, message) => sum + price(message), 0)
+  const tokens = sizeOf(index, messages)
   // What a person names is looked for in what was said before it, so in a view without that message itself.
   const fresh = new Set(
     index.messages.slice(self.told, told).filter(Recorded.isPersons).map((each) => Text.ofMessage(each))
@@ -298,10 +294,10 @@ export const see = (self: Recorder, sent: Simulation.Sent, price: (message: Prom
  * @category getters
  * @since 0.1.0
  */
-export const figures = (self: Recorder, price: (message: Prompt.Message) => number): Kept => {
+export const figures = (self: Recorder): Kept => {
   const { counters, index, last } = self
   const length = index.messages.length
-  const tokens = last?.messages.reduce((sum, message) => sum + price(message), 0) ?? 0
+  const tokens = sizeOf(index, last?.messages ?? [])
   const ends: { readonly [Key in keyof Kept]: Held.Held } = {
     policy: Held.ofView(last?.messages ?? [], tokens),
     tail: Held.ofTail(index, self.told, tokens),
@@ -319,6 +315,15 @@ export const figures = (self: Recorder, price: (message: Prompt.Message) => numb
 }
 
 /**
+ * The positions at which people state planted facts: these are no words of people.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const plantedBy = (probes: ReadonlyArray<Retention.Probe> = []): ReadonlyArray<number> =>
+  probes.flatMap((probe) => probe.source === "person" ? probe.at : [])
+
+/**
  * Plays a session under a policy, and says what it cost and what it kept, beside its controls.
  *
  * @category running
@@ -331,26 +336,30 @@ export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.
 ): Effect.fn.Return<Simulation.Result & { readonly kept: Kept }, Policy.PolicyError, R> {
   const { price } = yield* Estimator.Estimator
   const { instructions } = recording
-  const recorder = make(recording.messages, { price, ...(instructions === undefined ? {} : { instructions }) })
+  const recorder = make(recording.messages, {
+    price,
+    planted: plantedBy(world.probes),
+    ...(instructions === undefined ? {} : { instructions })
+  })
   const result = yield* Simulation.run(recording, policy, {
     ...world,
     onRequest: (request, of, sent) =>
       Effect.andThen(
         Effect.sync(() => {
-          if (sent !== undefined) see(recorder, sent, price)
+          if (sent !== undefined) see(recorder, sent)
         }),
         world.onRequest?.(request, of, sent) ?? Effect.void
       )
   })
-  return { ...result, kept: figures(recorder, price) }
+  return { ...result, kept: figures(recorder) }
 })
 
 /** How near two costs must be to be equal, and how often a budget is tried. */
-const costTolerance = 0.005
+const costTolerance = 0.01
 const costRounds = 10
 
 /**
- * The budget (`maxTokens`, in tokens) at which something costs `cost`, to half a percent, between `low` and `high`; of the
+ * The budget (`maxTokens`, in tokens) at which something costs `cost`, to a hundredth, between `low` and `high`; of the
  * budgets that were tried the one whose cost is nearest.
  *
  * @category running

@@ -18,6 +18,8 @@ import * as Schema from "effect/Schema"
 import * as Marks from "../Marks.ts"
 import * as Text from "../text/text.ts"
 import * as Random from "./parts/random.ts"
+import * as Telling from "./parts/telling.ts"
+import * as Wordings from "./parts/wordings.ts"
 
 /**
  * @category models
@@ -26,11 +28,19 @@ import * as Random from "./parts/random.ts"
 export type Kind = "constraint" | "path" | "number" | "decision"
 
 /**
+ * Who states a fact: a person, the assistant, or a result, inside its body or in its last line.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Source = "person" | "assistant" | "body" | "end"
+
+/**
  * A planted fact.
  *
  * **Details**
  *
- * - `text`: the statement. `words`: what every telling of it must hold.
+ * - `source`: who states it. `text`: the statement. `words`: what every telling of it must hold.
  * - `at`: the positions of the messages that state it, in order. `depth`: the first of them as a share of the session.
  * - `corrects`: the id of the probe that this one corrects; `null` when it states something new.
  *
@@ -40,6 +50,7 @@ export type Kind = "constraint" | "path" | "number" | "decision"
 export interface Probe {
   readonly id: number
   readonly kind: Kind
+  readonly source: Source
   readonly text: string
   readonly words: ReadonlyArray<string>
   readonly at: ReadonlyArray<number>
@@ -59,73 +70,28 @@ export interface Planted {
 }
 
 const kinds: readonly [Kind, ...ReadonlyArray<Kind>] = ["constraint", "path", "number", "decision"]
-
-const nouns = ["kestrel", "harbor", "lantern", "meadow", "quartz", "ribbon", "saddle", "timber"] as const
-const verbs = ["rename", "cache", "retry", "flatten", "split", "stream", "pin", "sort"] as const
-
-/** A statement about a subject, with a value that occurs nowhere else. */
-const statement = (kind: Kind, subject: string, value: string): Pick<Probe, "text" | "words"> => {
-  switch (kind) {
-    case "constraint":
-      return { text: `You must never change ${subject}: it is bound to contract ${value}.`, words: [subject, value] }
-    case "path":
-      return {
-        text: `The source of ${subject} is at src/${value}/${subject}.ts.`,
-        words: [`src/${value}/${subject}.ts`]
-      }
-    case "number":
-      return { text: `The limit of ${subject} is ${value} bytes.`, words: [subject, value] }
-    case "decision":
-      return {
-        text: `We decided to ${value} the ${subject} and not the other way round.`,
-        words: [`${value} the ${subject}`]
-      }
-  }
-}
-
-const value = (kind: Kind, random: Random.Random): string => {
-  if (kind === "decision") return `${Random.pick(random, verbs)}-${Random.whole(random, 1_000, 10_000)}`
-  if (kind === "path") return `${Random.pick(random, nouns)}${Random.whole(random, 1_000, 10_000)}`
-  return String(Random.whole(random, 1_000_000, 10_000_000))
-}
+const sources: readonly [Source, ...ReadonlyArray<Source>] = ["person", "body", "assistant", "end"]
 
 const human = (text: string): Prompt.UserMessage =>
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
 
-/** A result with a line of text more, at its end; `undefined` when the message holds no result that is a text. */
-const withLine = (message: Prompt.Message, line: string): Prompt.Message | undefined => {
-  if (message.role !== "tool") return undefined
-  const content: ReadonlyArray<Prompt.ToolMessagePart> = message.content
-  const at = content.findIndex((part) => part.type === "tool-result" && typeof part.result === "string")
-  const part = content[at]
-  if (part === undefined || part.type !== "tool-result") return undefined
-  return { ...message, content: content.with(at, { ...part, result: `${String(part.result)}\n${line}` }) }
-}
-
-/** A message of the assistant that says more before it calls: reasoning stays first, as its provider wants it. */
-const withWords = (message: Prompt.AssistantMessage, text: string): Prompt.AssistantMessage => {
-  const call = message.content.findIndex((part) => part.type === "tool-call")
-  const at = call === -1 ? message.content.length : call
-  return { ...message, content: message.content.toSpliced(at, 0, Prompt.makePart("text", { text })) }
-}
-
 /** Where a statement may stand: a person's words before an answer, a line in a result, or words of the assistant. */
 interface Place {
   readonly at: number
-  readonly how: "before" | "line" | "words"
+  readonly how: "before" | "words" | "body" | "end"
 }
 
-/** Before a message of the assistant nothing is open, whatever the session is. */
-const placesOf = (messages: ReadonlyArray<Prompt.Message>, kind: Kind): ReadonlyArray<Place> => {
+/** Before a message of the assistant nothing is open, whatever the session is. Where nobody else can say it, a person does. */
+const placesOf = (messages: ReadonlyArray<Prompt.Message>, source: Source): ReadonlyArray<Place> => {
   const places: Array<Place> = []
   messages.forEach((message, at) => {
-    if (kind === "constraint") {
+    if (source === "person") {
       if (message.role === "assistant" && at > 0) places.push({ at, how: "before" })
-    } else if (kind === "decision") {
+    } else if (source === "assistant") {
       if (message.role === "assistant" && at > 0) places.push({ at, how: "words" })
-    } else if (withLine(message, "") !== undefined) places.push({ at, how: "line" })
+    } else if (Telling.withLine(message, "", source) !== undefined) places.push({ at, how: source })
   })
-  return places.length > 0 || kind === "constraint" ? places : placesOf(messages, "constraint")
+  return places.length > 0 || source === "person" ? places : placesOf(messages, "person")
 }
 
 /** The place nearest to a depth. */
@@ -137,7 +103,7 @@ const nearest = (places: ReadonlyArray<Place>, position: number): Place | undefi
   return best
 }
 
-interface Telling {
+interface Told {
   readonly probe: number
   readonly place: Place
   readonly text: string
@@ -146,9 +112,9 @@ interface Telling {
 /** The session with every telling in it, and the position at which each probe is told. */
 const insert = (
   messages: ReadonlyArray<Prompt.Message>,
-  tellings: ReadonlyArray<Telling>
+  tellings: ReadonlyArray<Told>
 ): { readonly messages: ReadonlyArray<Prompt.Message>; readonly at: ReadonlyMap<number, ReadonlyArray<number>> } => {
-  const byPlace = new Map<number, Array<Telling>>()
+  const byPlace = new Map<number, Array<Told>>()
   for (const telling of tellings) {
     const there = byPlace.get(telling.place.at)
     if (there === undefined) byPlace.set(telling.place.at, [telling])
@@ -172,8 +138,8 @@ const insert = (
     for (const { place, probe, text } of byPlace.get(position) ?? []) {
       if (place.how === "before") continue
       told(probe)
-      if (place.how === "line") message = withLine(message, text) ?? message
-      else if (message.role === "assistant") message = withWords(message, text)
+      if (place.how !== "words") message = Telling.withLine(message, text, place.how) ?? message
+      else if (message.role === "assistant") message = Telling.withWords(message, text)
     }
     out.push(message)
   })
@@ -181,14 +147,14 @@ const insert = (
 }
 
 /**
- * Plants probes in a session, at depths spread evenly over its first nine tenths; kinds take turns.
+ * Plants probes in a session, at depths spread evenly over its first nine tenths; kinds and sources take turns.
  *
  * **Details**
  *
  * - `count`: how many facts. One in four is stated again half-way to the end, one in four is corrected there (the
  *   correction is a probe of its own). `seed`: the same seed gives the same session.
- * - Constraints are messages of a person before an answer; paths and numbers are a line at the end of a result; decisions
- *   are words of the assistant. Where a session has no such place, a person says it.
+ * - A person says it in a message before an answer, the assistant before its calls, a result in a line of its body or in
+ *   its last line. Where a session has no such place, a person says it.
  *
  * @category constructors
  * @since 0.1.0
@@ -198,33 +164,34 @@ export const plant = (
   options: { readonly seed: number; readonly count: number }
 ): Planted => {
   const random = Random.make(options.seed)
-  const tellings: Array<Telling> = []
+  const tellings: Array<Told> = []
   const drafts: Array<Omit<Probe, "at">> = []
-  const tell = (draft: Omit<Probe, "at" | "depth">, position: number): void => {
-    const place = nearest(placesOf(messages, draft.kind), position)
+  const places = new Map(sources.map((source) => [source, placesOf(messages, source)] as const))
+  const tell = (draft: Omit<Probe, "at" | "depth" | "source">, source: Source, position: number): void => {
+    const place = nearest(places.get(source) ?? [], position)
     if (place === undefined) return
-    drafts.push({ ...draft, depth: place.at / messages.length })
+    const said = place.how === "before" ? "person" : place.how === "words" ? "assistant" : place.how
+    drafts.push({ ...draft, source: said, depth: place.at / messages.length })
     tellings.push({ probe: draft.id, place, text: draft.text })
   }
   for (let each = 0; each < options.count; each++) {
     const kind = kinds[each % kinds.length] ?? kinds[0]
+    // Each kind is stated by each source in turn.
+    const source = sources[(each + Math.floor(each / kinds.length)) % sources.length] ?? sources[0]
     const position = (0.9 * (each + 0.5) / options.count) * messages.length
     const later = (position + messages.length) / 2
-    const subject = `${Random.pick(random, nouns)}${each}`
+    const subject = `${Random.pick(random, Wordings.nouns)}${each}`
     const id = drafts.length
-    tell({ id, kind, ...statement(kind, subject, value(kind, random)), corrects: null }, position)
-    const fate = Math.floor(each / kinds.length) % 4
+    tell({ id, kind, ...Wordings.statement(kind, random, subject), corrects: null }, source, position)
+    const fate = Random.whole(random, 0, 4)
     const again = tellings.at(-1)
-    if (again === undefined || again.probe !== id) continue
+    const place = nearest(places.get(source) ?? [], later)
+    if (again === undefined || again.probe !== id || place === undefined || place.at <= again.place.at) continue
     if (fate === 1) {
-      const place = nearest(placesOf(messages, kind), later)
-      if (place !== undefined && place.at > again.place.at) tellings.push({ ...again, place })
+      tellings.push({ ...again, place })
     } else if (fate === 2) {
-      const correction = statement(kind, subject, value(kind, random))
-      const place = nearest(placesOf(messages, kind), later)
-      if (place !== undefined && place.at > again.place.at) {
-        tell({ id: drafts.length, kind, ...correction, text: `Correction: ${correction.text}`, corrects: id }, later)
-      }
+      const correction = Wordings.statement(kind, random, subject)
+      tell({ id: drafts.length, kind, ...correction, text: `Update: ${correction.text}`, corrects: id }, source, later)
     }
   }
   const inserted = insert(messages, tellings)
@@ -255,7 +222,8 @@ export const inForce = (probes: ReadonlyArray<Probe>, told: number): ReadonlyArr
  *
  * - `known`: how many facts hold by then, corrected ones counted once. `verbatim`, `checkpoint`, `lost`: what became of
  *   each of them. `stale`: how many corrected statements the view asserts without their correction.
- * - `retained`: the share that is not lost, 1 when there is none yet.
+ * - `retained`: the share that is not lost, 1 when there is none yet. `sources`: how many of the facts that each source
+ *   stated are known, and how many of these are not lost.
  *
  * @category models
  * @since 0.1.0
@@ -267,6 +235,7 @@ export interface Score {
   readonly lost: number
   readonly stale: number
   readonly retained: number
+  readonly sources: { readonly [S in Source]: { readonly known: number; readonly held: number } }
 }
 
 /**
@@ -312,6 +281,8 @@ export const checker = (probes: ReadonlyArray<Probe>): Checker => {
         for (const id of search(message)) into.add(id)
       }
       const score = { known: 0, verbatim: 0, checkpoint: 0, lost: 0, stale: 0 }
+      const none = () => ({ known: 0, held: 0 })
+      const bySource = { person: none(), assistant: none(), body: none(), end: none() }
       for (const probe of probes) {
         if (!isTold(probe, told)) continue
         const newer = correction.get(probe.id)
@@ -321,11 +292,18 @@ export const checker = (probes: ReadonlyArray<Probe>): Checker => {
           continue
         }
         score.known++
+        const source = bySource[probe.source]
+        source.known++
+        if (isKept) source.held++
         if (verbatim.has(probe.id)) score.verbatim++
         else if (summarised.has(probe.id)) score.checkpoint++
         else score.lost++
       }
-      return { ...score, retained: score.known === 0 ? 1 : (score.known - score.lost) / score.known }
+      return {
+        ...score,
+        retained: score.known === 0 ? 1 : (score.known - score.lost) / score.known,
+        sources: bySource
+      }
     }
   }
 }
@@ -379,7 +357,7 @@ export const generate = (
   const words = (chars: number): string => {
     const out: Array<string> = []
     for (let length = 0; length < chars;) {
-      const word = `${Random.pick(random, nouns)}-${Random.whole(random, 0, 1_000)}`
+      const word = `${Random.pick(random, Wordings.nouns)}-${Random.whole(random, 0, 1_000)}`
       out.push(word)
       length += word.length + 1
     }

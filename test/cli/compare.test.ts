@@ -40,6 +40,7 @@ const Totals = Schema.Struct({
   cacheReadShare: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
   retained: Schema.NullOr(Schema.Finite),
   judged: Schema.NullOr(Schema.Finite),
+  words: Schema.NullOr(Schema.Finite),
   violations: Schema.Natural
 })
 
@@ -59,7 +60,8 @@ const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
       boundary: Schema.NullOr(Schema.Struct({ freed: Schema.Int })),
       retention: Schema.NullOr(Schema.Struct({ known: Schema.Natural, verbatim: Schema.Natural }))
     })),
-    totals: Totals
+    totals: Totals,
+    kept: Schema.optionalKey(Schema.Struct({ policy: Schema.Struct({ viewTokens: Schema.Finite }) }))
   }))
 })))
 
@@ -117,6 +119,21 @@ describe("compare", () => {
     assert.strictEqual(none!.totals.retained, 1)
     assert.isBelow(simple!.totals.retained!, 1)
     assert.isAbove(simple!.totals.retained!, 0)
+  })
+
+  it("says what the recording used again is in view, beside two controls, and which words of people are whole", async () => {
+    const { stdout } = await compare("long.json", "--reuse", ...tight, ...two)
+    const [, heading, simple, none] = lines(stdout)
+    assert.match(heading!, / reuse +of the tail +of random +near +words +over budget /)
+    assert.match(none!, / 100\.0% +\d/)
+    assert.match(simple!, / \d+\.\d% /)
+    const json = await compare("long.json", "--reuse", "--json", ...tight, ...two)
+    const [limited, whole] = decode(json.stdout).policies
+    assert.strictEqual(whole!.totals.words, 1)
+    assert.isBelow(limited!.totals.words!, 1)
+    assert.isAtLeast(whole!.kept!.policy.viewTokens, limited!.kept!.policy.viewTokens)
+    const without = decode((await compare("long.json", "--json", ...tight, ...two)).stdout).policies[0]!
+    assert.deepStrictEqual([without.totals.words, without.kept], [null, undefined])
   })
 
   it("bills by the cache and the price that are named", async () => {

@@ -30,7 +30,7 @@ export const probes = 64
 const read = (path: string): Subject => {
   const session = Result.getOrThrow(Format.fromString(readFileSync(path, "utf8"), { file: basename(path) }))
   return {
-    name: basename(path).replace(/\.jsonl?$/, ""),
+    name: basename(path).replace(/(?:\.traj)?\.jsonl?$/, ""),
     session,
     planted: Retention.plant(session.messages, { seed: 1, count: probes })
   }
@@ -54,10 +54,27 @@ export const recorded = (): ReadonlyArray<Subject> => {
   return paths.map((path) => read(join(transcripts, path)))
 }
 
+/** What lies beside the long sessions and is long enough to be compacted at 45,000 tokens. */
+const others = [
+  "pi/before-compaction-990-messages.jsonl",
+  "pi/compact-1010-messages-images.jsonl",
+  "mini-swe-agent/sqlfluff-1733-316-messages.traj.json",
+  "claude-code/opus45-malformed-line.jsonl",
+  "claude-code/opus47-image-in-tool-result.jsonl",
+  "codex/gpt55-image-orphan.jsonl",
+  "gemini/contents-trajectory-105-turns.json"
+]
+
+/** The long sessions, and what lies beside them: what is kept is measured on all of them. */
+export const kept = (): ReadonlyArray<Subject> => [
+  ...recorded(),
+  ...others.map((path) => join(transcripts, path)).filter(existsSync).map(read)
+]
+
 export const price = Price.presets["claude-opus-4-5"]
 
 /** It stands for the model of the conversation: its calls read the cache of the session where the layout allows it. */
-const summarizer: Summarizer.Service = { ...Summarizer.extractive, cache: "shared" }
+export const summarizer: Summarizer.Service = { ...Summarizer.extractive, cache: "shared" }
 
 /** What is measured of one session under one policy. */
 export interface Figures extends Simulation.Totals {
@@ -69,8 +86,9 @@ export interface Figures extends Simulation.Totals {
   readonly billedOver: number
   /** The most refusals of the clear floor in a row. */
   readonly longestStreak: number
-  /** What is retained of the facts that no place favours: words of people and of the assistant, no lines of results. */
-  readonly retainedWords: number
+  /** What is retained of the facts that stand in the body of a result, and of those that people or the assistant said. */
+  readonly bodies: number
+  readonly said: number
   /** What a boundary leaves, on average, in tokens, and how many requests there are for each. */
   readonly left: number
 }
@@ -95,30 +113,32 @@ export interface World {
   readonly cache?: PromptCache.Rules
 }
 
-/** Whether a fact is stated by a person or by the assistant, and not by a line of a result. */
-const isWord = ({ kind }: Retention.Probe): boolean => kind === "constraint" || kind === "decision"
+/** The share of the facts of some sources that views hold, on average over those that know one. */
+const retainedOf = (
+  rows: ReadonlyArray<Simulation.Row>,
+  ...sources: ReadonlyArray<Retention.Source>
+): number =>
+  mean(rows.flatMap(({ retention }) => {
+    if (retention === null) return []
+    const known = sources.reduce((sum, source) => sum + retention.sources[source].known, 0)
+    return known === 0 ? [] : [sources.reduce((sum, source) => sum + retention.sources[source].held, 0) / known]
+  }))
 
 /** Plays a session under a policy. */
 export const figures = (subject: Subject, policy: Policy.Policy, world: World): Effect.Effect<Figures> =>
   Effect.gen(function*() {
     const { messages, probes: facts } = subject.planted
     const { cache = PromptCache.anthropic, ratio = 1 } = world
-    const words = Retention.checker(facts.filter(isWord))
-    const scores: Array<number> = []
-    const { ladder, settings } = Policy.options(policy)
-    const pass = Policy.passOf(ladder)
-    let told = 0
-    const { budget, rows, totals } = yield* Simulation.run({ messages }, {
-      settings,
-      pass: Policy.passFrom((before) =>
-        Effect.tap(pass(before), ({ view }) =>
-          Effect.sync(() => {
-            told = view.transcript.entries.length
-            const score = words.score(view.items.map(({ message }) => message), toldBy(messages, told))
-            if (score.known > 0) scores.push(score.retained)
-          }))
-      )
-    }, { ...world, cache, ratio, price, probes: facts, summarizer })
+    const options = Policy.options(policy)
+    const { settings } = options
+    const { budget, rows, totals } = yield* Simulation.run({ messages }, options, {
+      ...world,
+      cache,
+      ratio,
+      price,
+      probes: facts,
+      summarizer
+    })
     const left = mean(rows.flatMap(({ boundary }) => boundary === null ? [] : [boundary.after]))
     const { head, segments } = Optimum.segmentsOf(messages, priceOf)
     const { cost } = Optimum.solve({ head, segments, limit: budget, retain: left, rules: cache, price })
@@ -130,31 +150,11 @@ export const figures = (subject: Subject, policy: Policy.Policy, world: World): 
       optimum: cost + totals.output * price.output / 1_000_000,
       billedOver: rows.filter(({ cached, fresh, written }) => cached + fresh + written > budget + notice).length,
       longestStreak: rows.reduce((most, { skipped }) => Math.max(most, skipped?.streak ?? 0), 0),
-      retainedWords: mean(scores),
+      bodies: retainedOf(rows, "body"),
+      said: retainedOf(rows, "person", "assistant"),
       left
     }
   }).pipe(Effect.orDie)
-
-/** Entries of the caller up to a message: a tool message is an entry for each result. */
-const lengths = new WeakMap<ReadonlyArray<Prompt.Message>, ReadonlyArray<number>>()
-
-/** How many messages are known once a transcript has so many entries; checkpoints among them make it a few too many. */
-const toldBy = (messages: ReadonlyArray<Prompt.Message>, entries: number): number => {
-  let ends = lengths.get(messages)
-  if (ends === undefined) {
-    let sum = 0
-    ends = messages.map((message) => sum += message.role === "tool" ? message.content.length : 1)
-    lengths.set(messages, ends)
-  }
-  let low = 0
-  let high = ends.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (ends[middle]! <= entries) low = middle + 1
-    else high = middle
-  }
-  return low
-}
 
 /** Sums over sessions; shares are means. */
 export const total = (all: ReadonlyArray<Figures>): Omit<Figures, "budget"> => {
@@ -170,7 +170,8 @@ export const total = (all: ReadonlyArray<Figures>): Omit<Figures, "budget"> => {
     cacheRead,
     cacheReadShare: cacheRead / sum((each) => each.cacheRead + each.cacheWrite + each.fresh),
     retained: mean(all.map((each) => each.retained ?? 1)),
-    retainedWords: mean(all.map((each) => each.retainedWords)),
+    bodies: mean(all.map((each) => each.bodies)),
+    said: mean(all.map((each) => each.said)),
     stale: sum((each) => each.stale ?? 0),
     summaryCost: sum((each) => each.summaryCost),
     skips: sum((each) => each.skips),

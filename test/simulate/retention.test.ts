@@ -4,6 +4,8 @@ import * as Retention from "effect-compaction/simulate/Retention"
 import * as Wire from "effect-compaction/Wire"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as Extract from "../../src/text/extract.ts"
+import * as Standing from "../../src/text/standing.ts"
 
 const session = Retention.generate({ seed: 5, turns: 60, resultChars: 900 })
 const planted = Retention.plant(session, { seed: 3, count: 24 })
@@ -39,8 +41,54 @@ describe("Retention", () => {
     assert.strictEqual(new Set(probes.map((probe) => probe.text)).size, probes.length)
   })
 
+  it("each kind is stated by a person, by the assistant, in the body of a result and at its end", () => {
+    const { probes } = Retention.plant(
+      Retention.generate({ seed: 5, turns: 90, resultChars: 4_000 }),
+      { seed: 1, count: 64 }
+    )
+    const facts = probes.filter((probe) => probe.corrects === null)
+    for (const kind of ["constraint", "path", "number", "decision"] as const) {
+      for (const source of ["person", "assistant", "body", "end"] as const) {
+        assert.strictEqual(facts.filter((each) => each.kind === kind && each.source === source).length, 4)
+      }
+    }
+  })
+
+  it("a line in a body is lost with the middle of its result, one at the end with its end", () => {
+    const session = Retention.generate({ seed: 5, turns: 90, resultChars: 4_000 })
+    const { messages, probes } = Retention.plant(session, { seed: 1, count: 64 })
+    const cut = (keep: (text: string) => string) =>
+      messages.map((message) =>
+        message.role !== "tool" ? message : {
+          ...message,
+          content: message.content.map((part) =>
+            part.type === "tool-result" && typeof part.result === "string"
+              ? { ...part, result: keep(part.result) }
+              : part
+          )
+        }
+      )
+    const checker = Retention.checker(probes)
+    const ends = checker.score(cut((text) => text.slice(0, 500) + text.slice(-500)), messages.length)
+    assert.deepStrictEqual([ends.sources.body.held, ends.sources.end.held], [0, ends.sources.end.known])
+    const heads = checker.score(cut((text) => text.slice(0, 500)), messages.length)
+    assert.strictEqual(heads.sources.end.held, 0)
+    assert.strictEqual(heads.sources.person.held, heads.sources.person.known)
+  })
+
+  it("no rule of the library goes by the wording of a fact", () => {
+    for (const seed of [1, 2, 3, 4]) {
+      const { probes } = Retention.plant(session, { seed, count: 96 })
+      for (const { text } of probes) {
+        assert.isFalse(Standing.isRule(text), text)
+        const said = Prompt.makeMessage("assistant", { content: [Prompt.makePart("text", { text })] })
+        assert.strictEqual(Extract.summary([said], 1_000), "", text)
+      }
+    }
+  })
+
   it("lets the assistant say it before it calls", () => {
-    const said = planted.probes.filter((probe) => probe.kind === "decision").map((probe) =>
+    const said = planted.probes.filter((probe) => probe.source === "assistant").map((probe) =>
       planted.messages[probe.at[0]!]!
     )
     assert.isAbove(said.length, 0)
@@ -75,6 +123,7 @@ describe("Retention", () => {
     {
       id: 0,
       kind: "number",
+      source: "end",
       text: "The limit of quartz is 41 bytes.",
       words: ["quartz", "41"],
       at: [2],
@@ -84,6 +133,7 @@ describe("Retention", () => {
     {
       id: 1,
       kind: "number",
+      source: "end",
       text: "Correction: the limit of quartz is 57 bytes.",
       words: ["quartz", "57"],
       at: [8],

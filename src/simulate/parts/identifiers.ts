@@ -13,6 +13,21 @@ const withoutEdges = (word: string): string => {
   return word.slice(from, to)
 }
 
+const isDigit = (unit: string | undefined): boolean => unit !== undefined && unit >= "0" && unit <= "9"
+
+/** A word without the lines at its end: `a.ts:12:3`, `a.ts#L12`. */
+const withoutLine = (word: string): string => {
+  let end = word.length
+  for (;;) {
+    let at = end
+    while (isDigit(word[at - 1])) at--
+    const hasDigits = at < end
+    if (word[at - 1] === "L") at--
+    if (!hasDigits || (word[at - 1] !== ":" && word[at - 1] !== "#")) return word.slice(0, end)
+    end = at - 1
+  }
+}
+
 const longest = 120
 
 const isNumber = (word: string): boolean => /^\d{3,}$/.test(word)
@@ -32,13 +47,10 @@ const quoted = /(["'`])([^"'`\n]{4,60})\1/g
 /** The identifiers of a text: paths, symbols, hashes, quoted strings, and numbers of three digits or more. */
 export const ofText = (text: string, into: Set<string> = new Set()): Set<string> => {
   for (const [found] of text.matchAll(token)) {
-    const word = withoutEdges(found)
-    if (isIdentifier(word)) {
-      into.add(word)
-      continue
-    }
-    // A place in a file is that file and a line.
-    for (const part of word.split(/[:#]/)) if (part !== word && isIdentifier(part)) into.add(part)
+    // A place in a file is that file; the line is another matter.
+    const word = withoutLine(withoutEdges(found))
+    if (isIdentifier(word)) into.add(word)
+    else if (/[:#]/.test(word)) { for (const part of word.split(/[:#]/)) if (isIdentifier(part)) into.add(part) }
   }
   for (const [, , inner = ""] of text.matchAll(quoted)) if (/[A-Za-z]/.test(inner)) into.add(inner.trim())
   return into

@@ -14,6 +14,7 @@ export interface Line {
 /** What of a session does not depend on a policy. */
 export interface Index {
   readonly messages: ReadonlyArray<Prompt.Message>
+  readonly price: (message: Prompt.Message) => number
   readonly prices: ReadonlyArray<number>
   /** Where each identifier is said, oldest first. */
   readonly said: ReadonlyMap<string, ReadonlyArray<number>>
@@ -55,15 +56,20 @@ const push = (map: Map<string, Array<number>>, key: string, at: number): void =>
   else known.push(at)
 }
 
-/** Reads a session once, for all views of it. */
-export const index = (
-  messages: ReadonlyArray<Prompt.Message>,
-  options: {
-    readonly price: (message: Prompt.Message) => number
-    readonly seed?: number
-    readonly instructions?: ReadonlyArray<Line>
-  }
-): Index => {
+/**
+ * What is known of a session beside its messages: what they cost, which instructions were planted, and at which other
+ * positions words of people were. `seed` is that of the control of random messages.
+ */
+export interface Options {
+  readonly price: (message: Prompt.Message) => number
+  readonly seed?: number
+  readonly instructions?: ReadonlyArray<Line>
+  readonly planted?: ReadonlyArray<number>
+}
+
+/** Reads a session once, for all views of it. Planted words are no words of people. */
+export const index = (messages: ReadonlyArray<Prompt.Message>, options: Options): Index => {
+  const planted = new Set([...options.planted ?? [], ...(options.instructions ?? []).map(({ at }) => at)])
   const said = new Map<string, Array<number>>()
   const inside = new Map<string, Set<number>>()
   const people: Array<Line> = []
@@ -76,12 +82,13 @@ export const index = (
       else known.add(at)
     }
     const text = isPersons(message) ? Text.ofMessage(message).trim() : ""
-    if (text !== "" && text.length <= Standing.pasteChars) people.push({ at, text })
+    if (text !== "" && text.length <= Standing.pasteChars && !planted.has(at)) people.push({ at, text })
   })
   const random = Random.make(options.seed ?? 1)
   const compacted = messages.findIndex((message) => Marks.of(message).source === "context-summary")
   return {
     messages,
+    price: options.price,
     prices: messages.map(options.price),
     said,
     inside,
