@@ -87,7 +87,7 @@ describe("the large one is shortened before messages go", () => {
       assert.match(textOf(view, 1), /^Look at this log\./)
       assert.match(textOf(view, 1), /characters of this message left out/)
       assert.match(textOf(view, 1), /Find the fault in it\.$/)
-      assert.isBelow(textOf(view, 1).length, 4_000)
+      assert.isBelow(textOf(view, 1).length, 6_000)
     }))
 })
 

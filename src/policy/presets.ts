@@ -283,7 +283,7 @@ export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
  *   provider's tokens: where a provider counts more than the estimator, a target in prices is nearer to the trigger than it
  *   says, and there are more boundaries.
  *
- * The numbers were chosen by measurement; `docs/evidence.md` has it, beside the frontier of cost and retention.
+ * The numbers were chosen by measurement; `docs/evidence.md` says on what, and what it comes to.
  *
  * @category presets
  * @since 0.1.0

@@ -1,9 +1,7 @@
 /** What policies cost, by session, preset, window and meter: parts of docs/evidence.md. */
 import * as Policy from "effect-compaction/Policy"
-import * as Settings from "effect-compaction/Settings"
 import * as PromptCache from "effect-compaction/simulate/PromptCache"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import * as Play from "./Play.ts"
 import { dollars, type Lines, number, percent, table, times } from "./Text.ts"
 
@@ -74,45 +72,6 @@ export const presets = (subjects: ReadonlyArray<Play.Subject>, world: Play.World
     return table([...titles, "summaries $", "over budget", "violations"], rows)
   })
 
-const summaryOf = (maxTokens: number): Settings.Summary => Schema.decodeSync(Settings.Summary)({ maxTokens })
-
-export const frontier = (subjects: ReadonlyArray<Play.Subject>, world: Play.World): Effect.Effect<Lines> =>
-  Effect.gen(function*() {
-    const base = Play.total(yield* play(subjects, contextSimple, world))
-    const variants: Array<readonly [string, Policy.Policy]> = []
-    for (const targetUsage of [0.3, 0.4, 0.5, 0.6]) {
-      variants.push([`contextSimple, targetUsage ${targetUsage}`, { ...contextSimple, targetUsage }])
-    }
-    for (const targetUsage of [0.3, 0.4, 0.43, 0.5, 0.6]) {
-      variants.push([`recommended, targetUsage ${targetUsage}`, { ...recommended, targetUsage }])
-    }
-    for (const compactThreshold of [0.85, 0.92]) {
-      variants.push([`recommended, compactThreshold ${compactThreshold}`, { ...recommended, compactThreshold }])
-    }
-    variants.push(["recommended, shape head", { ...recommended, shape: "head" }])
-    for (const protectedToolResults of [1, 5, 8]) {
-      variants.push([
-        `recommended, protectedToolResults ${protectedToolResults}`,
-        { ...recommended, protectedToolResults }
-      ])
-    }
-    variants.push(
-      ["recommended with summaries of at most 1,000 tokens", { ...recommended, summary: summaryOf(1_000) }],
-      ["the same, of at most 500, targetUsage 0.4", { ...recommended, targetUsage: 0.4, summary: summaryOf(500) }]
-    )
-    const rows: Array<{ readonly cost: number; readonly kept: number; readonly cells: Lines }> = []
-    for (const [name, policy] of variants) {
-      const all = Play.total(yield* play(subjects, policy, world))
-      rows.push({ cost: all.cost, kept: all.retained ?? 1, cells: row(name, all, base) })
-    }
-    const isBest = (each: typeof rows[number]): boolean =>
-      !rows.some((other) => other !== each && other.cost <= each.cost && other.kept >= each.kept)
-    return table(
-      [...titles, "on the frontier"],
-      rows.toSorted((a, b) => a.cost - b.cost).map((each) => [...each.cells, isBest(each) ? "yes" : ""])
-    )
-  })
-
 export const windows = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lines> =>
   Effect.gen(function*() {
     const rows: Array<Lines> = []
@@ -135,7 +94,7 @@ export const meters = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
     const byPrice = [["estimate"], ["actual"], ["hybrid"], ["calibrated"]] as const
     for (const ratio of [1, 1.3, 2]) {
       for (const [meter, sizing] of ratio === 1 ? byPrice : [...byPrice, ...sized]) {
-        for (const compactThreshold of [0.92, 0.97]) {
+        for (const compactThreshold of [0.85, 0.92, 0.97]) {
           const policy: Policy.Policy = {
             ...contextSimple,
             meter,
@@ -150,23 +109,9 @@ export const meters = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
             }, ${compactThreshold}`,
             number(all.boundaries),
             number(all.billedOver),
-            percent(all.retained ?? 1),
             dollars(all.cost)
           ])
         }
-      }
-    }
-    for (const ratio of [1, 1.3, 2]) {
-      for (const [name, sizing] of [["", "provider"], [", sized in prices", "price"]] as const) {
-        const policy: Policy.Policy = { ...Policy.presets.recommended, sizing }
-        const all = Play.total(yield* play(subjects, policy, { maxTokens: 45_000, ratio }))
-        rows.push([
-          `${ratio.toFixed(1)}: recommended${name}`,
-          number(all.boundaries),
-          number(all.billedOver),
-          percent(all.retained ?? 1),
-          dollars(all.cost)
-        ])
       }
     }
     return table(
@@ -174,7 +119,6 @@ export const meters = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
         "billed per estimated token: meter, threshold",
         "boundaries",
         "requests billed over the budget",
-        "retained",
         "cost $"
       ],
       rows

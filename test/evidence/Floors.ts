@@ -2,7 +2,7 @@
 import * as Policy from "effect-compaction/Policy"
 import * as Effect from "effect/Effect"
 import * as Play from "./Play.ts"
-import { dollars, type Lines, number, percent, table } from "./Text.ts"
+import { dollars, type Lines, number, table } from "./Text.ts"
 
 const { contextSimple } = Policy.presets
 
@@ -98,7 +98,6 @@ export const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
         number(every[which]![at]!.longestStreak),
         dollars(each.cost),
         number(each.waste),
-        percent(each.retained ?? 1),
         number(each.overBudget)
       ])
     )
@@ -109,8 +108,8 @@ export const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
         String(target),
         ...floorGoals.map(([, isMet]) => of(all, isMet)),
         of(all, isAllMet),
-        `${dollars(off.cost)}, ${percent(off.retained ?? 1)}`,
-        `${dollars(highest.cost)}, ${percent(highest.retained ?? 1)}`
+        dollars(off.cost),
+        dollars(highest.cost)
       ]
     })
     const risen = byTarget.toSorted(([a], [b]) => a - b).flatMap(([target, all]) =>
@@ -126,7 +125,6 @@ export const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
           "the same if every one counted",
           "cost $",
           "waste",
-          "retained",
           "over budget"
         ],
         rows
@@ -135,7 +133,7 @@ export const floors = (subjects: ReadonlyArray<Play.Subject>): Effect.Effect<Lin
         ...floorGoals.map(([text, isMet]) => [text, of(shown, isMet)]),
         ["all of these at once", of(shown, isAllMet)]
       ]),
-      "The same at other targets, in sessions; cost $ and retained over all of them:",
+      "The same at other targets, in sessions; cost $ over all of them:",
       "",
       ...table(
         [

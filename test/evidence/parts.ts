@@ -56,16 +56,6 @@ export const parts: ReadonlyArray<Part> = [
     (subjects) => Costs.presets(subjects, Costs.budget.recorded)
   ),
   part(
-    "frontier",
-    "recorded",
-    "The frontier of cost and retention",
-    "Cheapest first. A policy is on the frontier when no other one here costs no more and keeps no less. With one whole "
-      + "result instead of three `recommended` is cheaper and keeps more; it keeps three, because an agent works with its "
-      + "newest results, and a recorded one cannot read again what it misses, so its need of them shows in no column. "
-      + counted,
-    (subjects) => Costs.frontier(subjects, Costs.budget.recorded)
-  ),
-  part(
     "windows",
     "recorded",
     "Other windows, and automatic caching",
@@ -93,7 +83,7 @@ export const parts: ReadonlyArray<Part> = [
     "Meters and thresholds",
     "`contextSimple` with each meter, where the provider counts as the estimator does (1.0), where it counts 30 % more "
       + "(1.3), and where it counts twice as much (2.0). A budget of 45,000 tokens. What is freed is sized in prices, or, "
-      + "where it says so and with `calibrated` and `recommended`, in the tokens of the provider: then the target is what it "
+      + "where it says so and with `calibrated`, in the tokens of the provider: then the target is what it "
       + "says, whatever the provider counts. A target in prices keeps more and rewrites more often.",
     Costs.meters
   ),
