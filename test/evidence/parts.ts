@@ -22,7 +22,7 @@ export const parts: ReadonlyArray<Part> = [
     "kept",
     "Presets at equal cost",
     "The budget of each policy is set so that the reported half costs what `contextSimple` costs at 45,000 tokens: whoever "
-      + "keeps more at equal cost keeps more. `none` has no budget to set, and `anthropicContextEditing` costs more at each. "
+      + "keeps more at equal cost keeps more. `none` has no budget to set, and `anthropicContextEditing` and `openCode` cost more at each (the latter is shown at 45,000). "
       + "The last rows are the controls, as large as the views of `recommended`: the newest messages, and random ones.",
     Keeping.equal
   ),
