@@ -101,7 +101,7 @@ const wordsOf = (source: string): ReadonlyArray<string> =>
   source
     .replaceAll(
       /\[\^?(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[bBwWdDsS]|\(\?(?:<\w+>|<?[!=]|:)|\{\d+(?:,\d*)?\}/g,
-      "\u0000"
+      "|"
     )
     .replaceAll(/\\(.)/g, (_, char: string) => char === "n" ? "\n" : char === "/" ? "/" : char)
     .split(/[()|?*+^$.]+/)
