@@ -184,7 +184,7 @@ const carriedBy = (entry: Transcript.Entry): ReadonlyArray<Quote> => {
 /**
  * Makes the ledger of a span: the human messages in it, whole where they fit, else the sentences that state a constraint
  * or a preference; what an earlier checkpoint carried is carried on. Newest first until `tokens` are used up; what finds
- * no room is lost, and recorded.
+ * no room is lost, and recorded. Where nothing has room, the beginning of the newest is carried.
  *
  * @category constructors
  * @since 0.1.0
@@ -208,8 +208,23 @@ export const ledger = (transcript: Transcript.Transcript, self: Span, tokens: nu
       quotes.push({ seq: quote.seq, text: fitting })
     }
   }
+  // Where no message has room whole, the beginning of the newest says more than nothing; it is lost all the same.
+  const [newest] = candidates
+  if (quotes.length === 0 && newest !== undefined) {
+    const text = beginning(newest.text, (left - quotePrice(transcript, "") - 2) * charsPerToken)
+    if (text !== undefined && quotePrice(transcript, text) <= left) quotes.push({ seq: newest.seq, text })
+  }
   return { quotes: quotes.reverse(), lost: lost.sort((a, b) => a - b) }
 }
+
+const charsPerToken = 4
+
+/** A beginning that is shorter says nothing. */
+const shortest = 60
+
+/** The beginning of a text in so many characters, where that is worth having. */
+const beginning = (text: string, chars: number): string | undefined =>
+  chars < shortest ? undefined : `${text.slice(0, Text.safeCut(text, Math.min(chars, text.length) - 1))}…`
 
 const textMessage = (text: string): Prompt.UserMessage =>
   Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })

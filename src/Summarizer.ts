@@ -302,16 +302,6 @@ export interface Service {
 }
 
 /**
- * The summariser of a session; there is none unless one is provided, and a policy with summaries then goes on without.
- *
- * @category services
- * @since 0.1.0
- */
-export const Summarizer = Context.Reference<Service | undefined>("effect-compaction/Summarizer", {
-  defaultValue: () => undefined
-})
-
-/**
  * What a model is asked for. The words are ours; a `Summarizer` of your own may ask for something else.
  *
  * @category constants
@@ -449,6 +439,35 @@ export const fromModel = (
 })
 
 /**
+ * A summariser that needs no model and always says the same of the same span: human messages in their own words,
+ * decisions, paths, commands, errors and the last results.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const extractive: Service = {
+  cache: "other",
+  headings: [],
+  summarize: (request) => {
+    const text = Extract.summary(request.messages, request.maxTokens)
+    return text === ""
+      ? Effect.fail(new SummaryEmpty())
+      : Effect.succeed({ text, model: null, usage: null, isTruncated: false })
+  }
+}
+
+/**
+ * The summariser of a session: {@link extractive} unless another is provided, since it costs nothing and is ready at once.
+ * With `undefined` a policy with summaries goes on without.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Summarizer = Context.Reference<Service | undefined>("effect-compaction/Summarizer", {
+  defaultValue: () => extractive
+})
+
+/**
  * Summarises with the language model that is provided to this layer; see {@link fromModel}. The names of provider and model
  * are those of the layer, where it provides them.
  *
@@ -469,24 +488,6 @@ export const layerModel = (options?: ModelOptions): Layer.Layer<never, never, La
       })
     })
   )
-
-/**
- * A summariser that needs no model and always says the same of the same span: human messages in their own words,
- * decisions, paths, commands, errors and the last results.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const extractive: Service = {
-  cache: "other",
-  headings: [],
-  summarize: (request) => {
-    const text = Extract.summary(request.messages, request.maxTokens)
-    return text === ""
-      ? Effect.fail(new SummaryEmpty())
-      : Effect.succeed({ text, model: null, usage: null, isTruncated: false })
-  }
-}
 
 /**
  * Summarises without a model; see {@link extractive}.

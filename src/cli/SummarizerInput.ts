@@ -73,6 +73,6 @@ export const counted = (self: Summarizer.Service) => {
   return { service, said }
 }
 
-/** Settings with summaries, where somebody writes them. */
+/** Settings with summaries, where somebody writes them: whoever asks for them by the flag gets them at any size. */
 export const withSummaries = (choice: PlayFlags.Choice, settings: Settings.Input): Settings.Input =>
-  choice._tag === "none" ? settings : { ...settings, summary: settings.summary ?? {} }
+  choice._tag === "none" ? settings : { ...settings, summary: settings.summary ?? { maxSizes: null } }

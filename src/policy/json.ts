@@ -7,10 +7,14 @@ import * as Problems from "./problems.ts"
 import { descriptions } from "./text.ts"
 
 /** Settings as they are written, which is what a manager takes: a duration is the one value that is decoded. */
-export const written = ({ summary, ...settings }: Settings.Settings): Settings.Input =>
-  summary === undefined
-    ? settings
-    : { ...settings, summary: { ...summary, timeout: Duration.toMillis(summary.timeout) } }
+export const written = ({ summary, ...settings }: Settings.Settings): Settings.Input => {
+  if (summary === undefined) return settings
+  const { timeout, ...rest } = summary
+  return {
+    ...settings,
+    summary: timeout === undefined ? rest : { ...rest, timeout: Duration.toMillis(timeout) }
+  }
+}
 
 /** The presets as files would write them. */
 export const writtenPresets = (

@@ -1,3 +1,4 @@
+import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import type { Policy } from "../Policy.ts"
 import * as Settings from "../Settings.ts"
@@ -46,7 +47,10 @@ export const contextSimpleHybrid: Policy = { ...contextSimple, meter: "hybrid" }
 /** Among the presets of systems to which a floor that is not reached is no error. */
 const neverAnError = 1_000_000_000
 
-/** The summaries of systems that write them within the request, each time the limit is reached and with no guard of ours. */
+/**
+ * The summaries of systems that write them within the request, each time the limit is reached and with no guard of ours.
+ * They carry no words of people beside the summary: by the second one most of what people said is gone.
+ */
 const withinRequest: Settings.Summary = {
   ...Schema.decodeSync(Settings.Summary)({}),
   mode: "between",
@@ -54,6 +58,7 @@ const withinRequest: Settings.Summary = {
   cooldownRequests: 0,
   cooldownGrowth: 0,
   minSpan: 0,
+  maxSizes: null,
   heedProtection: false,
   ledger: 0,
   faithful: "off"
@@ -66,7 +71,8 @@ const withinRequest: Settings.Summary = {
  * **Details**
  *
  * - Models: no merging of checkpoints, protected entries stay out, the span as text, 30 seconds, and nothing that keeps the
- *   next summary from starting at once.
+ *   next summary from starting at once; no words of people beside the summary (`ledger: 0`), which loses most of them at the
+ *   second one.
  * - Does not model: the module's wording of the request for the summary.
  *
  * Source: `summary_strategy` of `microsoft/amplifier-module-context-simple`.
@@ -79,6 +85,7 @@ export const contextSimpleSummary: Policy = {
   summary: {
     ...withinRequest,
     mode: "background",
+    timeout: Duration.seconds(30),
     mergeCheckpoints: false,
     heedProtection: true,
     layout: "standalone",

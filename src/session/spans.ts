@@ -11,15 +11,18 @@ import type * as Summaries from "./summaries.ts"
 import type * as Summarise from "./summarise.ts"
 import type * as Turn from "./turn.ts"
 
-/** A summary that is begun early takes what will have to go at the trigger, when it is absorbed, not what must go now. */
+/**
+ * A summary that is begun early takes what will have to go at the trigger, when it is absorbed, not what must go now. Where
+ * the view is too large for a summary to be worth its call, no span costs enough.
+ */
 export const ahead = (
   { summary }: Summaries.Summaries,
   sizes: Budget.Sizes,
   price: number
 ): Checkpoint.SpanOptions => ({
   aim: Math.min(sizes.target, price - (sizes.trigger - sizes.target)),
-  retain: Math.floor(summary.retain * sizes.limit),
-  minimum: Math.floor(summary.minSpan * sizes.limit),
+  retain: Settings.retainOf(summary, sizes.limit),
+  minimum: Settings.isSummaryWorth(summary, sizes.target) ? Math.floor(summary.minSpan * sizes.limit) : Infinity,
   heedProtection: summary.heedProtection,
   mergeCheckpoints: summary.mergeCheckpoints
 })

@@ -9,7 +9,7 @@ import type * as Schedule from "effect/Schedule"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import type * as Guard from "../Guard.ts"
 import type * as Session from "../Session.ts"
-import type * as Settings from "../Settings.ts"
+import * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Commit from "./commit.ts"
 import * as Refire from "./refire.ts"
@@ -80,7 +80,7 @@ const bounded = (
       const exit = yield* restore(waiting).pipe(Effect.onInterrupt(() => abandon))
       if (exit._tag === "Some") return exit.value
       yield* abandon
-      return Exit.fail(new Summarizer.SummaryTimedOut({ milliseconds: Duration.toMillis(summary.timeout) }))
+      return Exit.fail(new Summarizer.SummaryTimedOut({ milliseconds: Duration.toMillis(Settings.timeoutOf(summary)) }))
     })
   )
 
@@ -250,7 +250,9 @@ export const start = Effect.fnUntraced(function*(turn: Turn.Turn, self: Summarie
         Effect.map(Effect.andThen(ended, elapsed(begun)), (milliseconds) => takeExit(ending, self, exit, milliseconds))
     )
   const run = Effect.uninterruptibleMask((restore) =>
-    restore(Effect.andThen(Effect.yieldNow, Effect.flatMap(bounded(self, plan, self.summary.timeout), finish))).pipe(
+    restore(
+      Effect.andThen(Effect.yieldNow, Effect.flatMap(bounded(self, plan, Settings.timeoutOf(self.summary)), finish))
+    ).pipe(
       Effect.onInterrupt(() => Effect.andThen(ended, interrupted(runtime, begun))),
       // A session that was lost meanwhile takes in no summary; its next caller is told.
       Effect.ignore
@@ -300,7 +302,7 @@ const failureOf = (cause: Cause.Cause<Failure>): Failure => {
 /** Writes a summary that a person asked for, outside of any turn. It fails as the writing fails; nothing is lost then. */
 export const byHand = Effect.fnUntraced(function*(runtime: Runtime.Runtime, self: Summaries, plan: Summarise.Plan) {
   yield* Commit.publish(runtime, startedEvent(plan, runtime.state.pace.count))
-  const { exit, milliseconds } = yield* awaited(runtime, self, plan, self.summary.timeout)
+  const { exit, milliseconds } = yield* awaited(runtime, self, plan, Settings.timeoutOf(self.summary))
   if (Exit.isSuccess(exit)) {
     yield* Commit.publish(runtime, readyEvent(exit.value, milliseconds))
     return exit.value
@@ -323,12 +325,14 @@ export const ask = Effect.fnUntraced(function*(
   plan: Summarise.Plan
 ): Effect.fn.Return<Session.State["ready"]> {
   const begun = yield* Clock.currentTimeMillis
-  if (turn.summaries.asked++ === 0) turn.summaries.deadline = begun + Duration.toMillis(self.summary.timeout)
+  if (turn.summaries.asked++ === 0) {
+    turn.summaries.deadline = begun + Duration.toMillis(Settings.timeoutOf(self.summary))
+  }
   const left = turn.summaries.deadline - begun
   if (left <= 0) return null
   const before = turn.state.ready
   yield* Turn.say(turn, startedEvent(plan, turn.state.pace.count))
-  const timeout = Duration.min(self.summary.timeout, Duration.millis(left))
+  const timeout = Duration.min(Settings.timeoutOf(self.summary), Duration.millis(left))
   const { exit, milliseconds } = yield* awaited(turn.runtime, self, plan, timeout)
   takeExit(turn, self, exit, milliseconds)
   if (Exit.isFailure(exit)) return null

@@ -149,7 +149,7 @@ const numbersOf = (text: string): ReadonlyArray<Claim> => {
     const isItem = /^[.)]?\s/.test(after) && run.length <= 3 &&
       /(?:^|\n)[\s#*-]{0,9}$/.test(text.slice(Math.max(0, index - 10), index))
       && /[.]$|^[)]/.test(run + after[0])
-    const unit = /^[kKmMbB](?![A-Za-z])/.exec(after)?.[0] ?? ""
+    const unit = /^[kKmMbB](?!\w)/.exec(after)?.[0] ?? ""
     let end = run.length
     while (end > 1 && ",._".includes(run[end - 1]!)) end--
     const number = run.slice(0, end) + unit.toLowerCase()

@@ -17,9 +17,12 @@ const charsPerToken = 4
 const costOf = (text: string): number =>
   text.length + (charsPerToken - 1) * (text.match(/[\u0800-\uffff]/g)?.length ?? 0)
 
+/** A text on one line of so many characters; one that is longer ends with a whole word, so that no name is cut. */
 const oneLine = (text: string, limit: number): string => {
   const line = text.slice(0, 2 * limit).replace(/\s+/g, " ").trim()
-  return line.length <= limit && text.length <= 2 * limit ? line : `${line.slice(0, Text.safeCut(line, limit - 1))}…`
+  if (line.length <= limit && text.length <= 2 * limit) return line
+  const space = line.lastIndexOf(" ", limit - 1)
+  return `${line.slice(0, space > limit / 2 ? space : Text.safeCut(line, limit - 1))}…`
 }
 
 const unique = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {

@@ -105,10 +105,8 @@ const refusal =
 /** What is short enough to be an answer to the request itself, in characters of content. */
 const answerLength = 500
 
-/** A summary has a token at least for so many tokens of its span, and a span of so many is not put in one word. */
+/** A summary has a token at least for so many tokens of its span. */
 const spanPerToken = 10_000
-const spanOfAWord = 1_000
-const wordLength = 40
 
 const charsPerToken = 4
 
@@ -132,8 +130,7 @@ export const faultOf = (
   if (found.length === 0 && length < answerLength && content.at(-1)?.endsWith("?") === true) {
     return `it asks a question: ${content.at(-1)!.slice(-120)}`
   }
-  const isOneWord = length < wordLength && !content.some((line, at) => at > 0 || /\S\s\S/.test(line))
-  return (text.length / charsPerToken) * spanPerToken < asked.tokens || (isOneWord && asked.tokens >= spanOfAWord)
+  return (text.length / charsPerToken) * spanPerToken < asked.tokens
     ? `${text.length} characters are too few for a span of ${asked.tokens} tokens`
     : undefined
 }

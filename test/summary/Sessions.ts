@@ -14,13 +14,13 @@ import { bytesOf, system, turn, user } from "../core/conversation.ts"
 /** A summary in the sections that are asked for. */
 export const short = "## Request\n\n- read the files\n\n## Next\n\n- read the next one"
 
-/** What all sessions here go by: a budget of 10,000 tokens, the pass at 9,200, a summary from 6,000 on. */
+/** What all sessions here go by: a budget of 10,000 tokens, the pass at 9,200, a summary from 6,000 on, in 30 seconds, at any size. */
 export const base: Settings.Input = { maxTokens: 10_000, notice: false }
 
 export const withSummary = (summary: Settings.Input["summary"] = {}, rest: Settings.Input = {}): Settings.Input => ({
   ...base,
   ...rest,
-  summary
+  summary: { timeout: "30 seconds", maxSizes: null, ...summary }
 })
 
 /** The beginning of a session: a system prompt and the first human. */

@@ -35,6 +35,15 @@ describe("ledger", () => {
     assert.deepStrictEqual(Checkpoint.ledger(transcript, spanOf(1, 3), 0), { quotes: [], lost: [1, 3] })
   })
 
+  it("is not empty where no message has room whole: the newest is carried by its beginning, and recorded as lost", () => {
+    const long = transcriptOf("first", words("tale", 4_000), words("other", 4_000))
+    const { lost, quotes } = Checkpoint.ledger(long, spanOf(1, 2), 60)
+    assert.deepStrictEqual(quotes.map(({ seq }) => seq), [2])
+    assert.match(quotes[0]!.text, /^other lorem .*…$/)
+    assert.isAtMost(Estimator.chars.price(user(quotes[0]!.text)), 60)
+    assert.deepStrictEqual(lost, [1, 2])
+  })
+
   it("keeps the sentences that state a rule of a message that does not fit", () => {
     const long = transcriptOf("first", `${words("tale", 4_000)}. You must never push to main. ${words("tale", 4_000)}`)
     const { lost, quotes } = Checkpoint.ledger(long, spanOf(1), 100)

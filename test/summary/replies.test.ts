@@ -18,6 +18,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
+import * as Reply from "../../src/text/reply.ts"
 import * as Fake from "../app/fake.ts"
 import * as OneLog from "../session/oneLog.ts"
 import * as Sessions from "./Sessions.ts"
@@ -57,8 +58,7 @@ describe("a reply that is no summary", () => {
     ["a question back", "Sure! What would you like me to do next?"],
     ["the next step of the work", "Let me look at the remaining files."],
     ["an answer without the sections", "The parser is fixed and all of the tests pass now. ".repeat(20)],
-    ["sections of something else", "## Ingredients\n\n- flour\n- two eggs\n\n## Steps\n\n- mix them"],
-    ["one word for everything", "## State\n\n- done"]
+    ["sections of something else", "## Ingredients\n\n- flour\n- two eggs\n\n## Steps\n\n- mix them"]
   ]
   for (const [name, text] of replies) {
     it.effect(`${name} is refused, and nothing is replaced`, () =>
@@ -71,6 +71,12 @@ describe("a reply that is no summary", () => {
         assert.strictEqual(status.summary, "idle")
       }))
   }
+
+  it("three words for a very long span are too few", () => {
+    const asked = { headings: ["state"], tokens: 200_000 }
+    assert.include(Reply.faultOf("## State\n\n- all is done", asked) ?? "", "too few")
+    assert.isUndefined(Reply.faultOf("## State\n\n- all is done", { ...asked, tokens: 20_000 }))
+  })
 
   it.effect("the ladder serves a session whose summariser always declines", () =>
     Effect.gen(function*() {
