@@ -63,6 +63,8 @@ const placeholders = (
       if (isWithin(left, aim)) break
       const decision: Decision.Placeholder = { _tag: "Placeholder", seq: entry.seq, at: view.length }
       const after = Payload.of(Alter.item(view.transcript, entry, [...item.alterations, decision]).message)
+      // What a tool of the provider's returned stays as the provider made it.
+      if (after.media === before.media) continue
       left = { media: left.media - before.media + after.media, bytes: left.bytes - before.bytes + after.bytes }
       decisions.push(decision)
     }

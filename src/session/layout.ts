@@ -302,8 +302,9 @@ export const lazyView = (self: Layout): View.View => {
   }
 }
 
-/** The whole view, each item of it. */
-export const viewOf = (self: Layout): View.View => View.make(self.transcript, Growing.toArray(self.decided))
+/** The view as a value of its own: the transcript of a layout grows, and what was given out does not. */
+export const viewOf = ({ decided, transcript }: Layout): View.View =>
+  View.make(Transcript.take(transcript, transcript.messages.length), Growing.toArray(decided))
 
 /** The newest human message as it stands in the view, and whether nothing stands behind it. */
 export const lastHumanOf = (

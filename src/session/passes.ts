@@ -29,14 +29,13 @@ export const budgetOf = (
   state: Session.State,
   call: Session.State["call"]
 ): Budget.Budget => {
-  const { maxOutput = settings.maxOutput, overhead = 0, window } = call
-  const resolved = window === undefined ? settings : { ...settings, window, maxOutput }
+  const { overhead = 0 } = call
   // What one provider refused says nothing about the model of another route.
   const maximum = state.maximumRoute === (call.route ?? "") ? state.maximum : null
-  if (settings.meter === "estimate") return Budget.resolve(resolved, call.budget, overhead, maximum)
-  const { total } = Budget.resolve(resolved, call.budget, 0, maximum)
+  if (settings.meter === "estimate") return Budget.resolve(settings, call.budget, overhead, maximum, call)
+  const { total } = Budget.resolve(settings, call.budget, 0, maximum, call)
   const learned = Math.min(TokenMeter.overheadOf(state.meter), Math.floor(total / 2))
-  return Budget.resolve(resolved, call.budget, Math.max(overhead, learned), maximum)
+  return Budget.resolve(settings, call.budget, Math.max(overhead, learned), maximum, call)
 }
 
 /** What the meter counts of a view, but for the price. The envelope is the same for the same route, tools and system. */
@@ -242,6 +241,6 @@ export const accept = (turn: Turn.Turn, { after, boundary, given }: Outcome): vo
 /** Says what the window holds, where the figures do not say so already. */
 export const hold = (turn: Turn.Turn, layout: Layout.Layout, tools: number): void => {
   const { runtime: { settings }, state } = turn
-  const held = { ...Layout.held(layout), tools, window: state.call.window ?? settings.window ?? null }
+  const held = { ...Layout.held(layout), tools, window: Budget.smallerWindow(settings, state.call) ?? null }
   if (!Figure.says(state.figures, held)) Turn.take(turn, { _tag: "Held", ...held })
 }

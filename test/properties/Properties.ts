@@ -213,6 +213,14 @@ const mediaOf = (message: Prompt.Message): number => {
   }).length
 }
 
+/** Whether all media of a message are in what tools of the provider's returned, which nobody may change. */
+const isOnlyOfProvider = (message: Prompt.Message): boolean =>
+  message.role === "assistant"
+  && mediaOf(Prompt.makeMessage("assistant", {
+      content: message.content.filter((part) => part.type !== "tool-result"),
+      options: message.options
+    })) === 0
+
 const mediaAreWithinLimits = eachRequest("media", ({ outcome }, { script }) => {
   const { maxImages = null } = script.settings
   if (successOf(outcome) === undefined || maxImages === null) return undefined
@@ -223,7 +231,9 @@ const mediaAreWithinLimits = eachRequest("media", ({ outcome }, { script }) => {
   const showing = items.filter((item) => mediaOf(item.message) > 0)
   const media = showing.reduce((sum, item) => sum + mediaOf(item.message), 0)
   if (media <= maxImages) return undefined
-  const loose = showing.find(({ entry }) => entry !== undefined && !entry.pinned && entry.seq !== transcript.lastHuman)
+  const loose = showing.find(({ entry, message }) =>
+    entry !== undefined && !entry.pinned && entry.seq !== transcript.lastHuman && !isOnlyOfProvider(message)
+  )
   return loose === undefined ? undefined : `${media} media, and entry ${loose.seq} still shows one`
 })
 
@@ -238,13 +248,13 @@ const withoutSystem = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<P
   messages.filter((message) => message.role !== "system")
 
 const prefixIsStable = pure("prefix", (trace) => {
-  let previous: { readonly segment: number; readonly messages: ReadonlyArray<Prompt.Message> } | undefined
+  let previous: { readonly resets: number; readonly messages: ReadonlyArray<Prompt.Message> } | undefined
   for (const { outcome, step } of requests(trace)) {
     const request = successOf(outcome)
     if (request === undefined) continue
     const messages = stableOf(request)
-    const before = previous?.segment === step.segment ? previous.messages : []
-    previous = { segment: step.segment, messages }
+    const before = previous?.resets === step.resets ? previous.messages : []
+    previous = { resets: step.resets, messages }
     const extended = isPrefix(before.map(Trace.said), messages.map(Trace.said))
     const compacted = compactedOf(outcome) !== undefined
     const cause = extended
@@ -304,13 +314,17 @@ const secondOf = Effect.fnUntraced(function*(first: Trace.Trace) {
   if (known !== undefined) return known
   const priced: Array<Second["priced"][number]> = []
   let now = 0
+  let looks = false
   const trace = yield* Trace.run(first.script, {
     price: (message) => {
-      priced.push({ at: now, message })
+      if (!looks) priced.push({ at: now, message })
       return first.price(message)
     },
     mark: (at) => {
       now = at
+    },
+    look: (looking) => {
+      looks = looking
     }
   })
   const second: Second = { trace, priced }

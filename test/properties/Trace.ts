@@ -31,7 +31,9 @@ export interface Outcome {
 export interface Step {
   readonly at: number
   readonly operation: Script.Operation
-  /** Rises with every reset and restore: what was sent before no longer counts as sent. */
+  /** Rises with every reset: what was sent before no longer counts as sent. */
+  readonly resets: number
+  /** Rises with every reset and restore. */
   readonly segment: number
   /** What the history must be. */
   readonly expected: ReadonlyArray<Prompt.Message>
@@ -196,6 +198,8 @@ export interface Options {
   readonly repeat?: boolean
   /** Called before each operation, and after the last. */
   readonly mark?: (at: number) => void
+  /** Called with whether what is priced now is for the one who looks, and not for a request. */
+  readonly look?: (looking: boolean) => void
 }
 
 /** Runs a script and tells what each operation did. */
@@ -217,6 +221,7 @@ export const run = Effect.fnUntraced(
     let kept: ReadonlyArray<Prompt.Message> = []
     let seen: ReadonlyArray<Prompt.Message> = []
     let segment = 0
+    let resets = 0
     let divergences = 0
     let counted = 0
     const owned = script.owner === "manager"
@@ -227,9 +232,15 @@ export const run = Effect.fnUntraced(
         ? budget === undefined ? manager.request : manager.requestWith({ budget })
         : Effect.catchTag(manager.sync(Prompt.fromMessages(kept)), "InvalidMessages", Effect.die)
 
+    const looking = <A>(look: Effect.Effect<A>): Effect.Effect<A> =>
+      Effect.suspend(() => {
+        options.look?.(true)
+        return Effect.tap(look, () => Effect.sync(() => options.look?.(false)))
+      })
+
     const ask = Effect.fnUntraced(function*(budget: number | undefined) {
       const statusBefore: ContextManager.Status = yield* manager.status
-      let { decisions } = yield* manager.view
+      let { decisions } = yield* looking(manager.view)
       if (!owned) {
         const common = commonLength(seen, kept)
         if (common < seen.length) {
@@ -244,12 +255,12 @@ export const run = Effect.fnUntraced(
       const again = options.repeat === true && result._tag === "Success"
         ? yield* Effect.result(request(budget))
         : undefined
-      const after = yield* manager.view
+      const after = yield* looking(manager.view)
       const statusAfter = yield* manager.status
       const outcome: Outcome = {
         result,
         again,
-        before: View.make(after.transcript, decisions),
+        before: yield* looking(Effect.sync(() => View.make(after.transcript, decisions))),
         after,
         statusBefore,
         statusAfter
@@ -291,6 +302,7 @@ export const run = Effect.fnUntraced(
         case "reset":
           yield* manager.reset
           segment++
+          resets++
           kept = []
           seen = []
           break
@@ -309,7 +321,7 @@ export const run = Effect.fnUntraced(
           break
       }
       const history = (yield* manager.history).content
-      steps.push({ at, operation, segment, expected: owned ? kept : seen, history, divergences, outcome })
+      steps.push({ at, operation, resets, segment, expected: owned ? kept : seen, history, divergences, outcome })
     }
     options.mark?.(script.operations.length)
     return { script, steps, price }
