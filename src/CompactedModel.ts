@@ -25,7 +25,7 @@
  *
  * @since 0.1.0
  */
-import * as AiError from "effect/ai/AiError"
+import type * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
@@ -446,6 +446,5 @@ export const withCompaction: {
   model: Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>,
   options?: Options<E2, R2, P>
 ) =>
-  // `provideMerge` gives what both provide; that the model among it is the decorated one is no matter of types. Without
-  // options there is no policy that could be wrong.
+  // `provideMerge` gives what both provide. Without options there is no policy that could be wrong.
   Layer.provideMerge(layer(options), model) as Layer.Layer<ROut | LanguageModel.LanguageModel, E, RIn>

@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
@@ -26,6 +27,10 @@ interface Media {
   readonly payload: Stage.Payload
 }
 
+/** Whether words can stand for media of a message: what a tool of the provider's returned stays as the provider made it. */
+const isReplaceable = (message: Prompt.Message): boolean =>
+  message.role !== "assistant" || message.content.some((part) => part.type === "file")
+
 /**
  * The media of a view that may become words, in the order in which they do: those of earlier turns, those of the turn in
  * progress, and the newest of that, which the model has asked for last. What a person showed in the turn in progress stays.
@@ -39,7 +44,9 @@ const inOrder = (
     const { entry, message } = item
     if (entry === undefined || entry.pinned || entry.seq === transcript.lastHuman) continue
     const payload = Payload.of(message)
-    if (payload.media > 0) (entry.seq < transcript.lastHuman ? earlier : current).push({ entry, item, payload })
+    if (payload.media === 0 || !isReplaceable(message)) continue
+    const of = entry.seq < transcript.lastHuman ? earlier : current
+    of.push({ entry, item, payload })
   }
   return [earlier, current, current.splice(-1)]
 }
@@ -63,8 +70,6 @@ const placeholders = (
       if (isWithin(left, aim)) break
       const decision: Decision.Placeholder = { _tag: "Placeholder", seq: entry.seq, at: view.length }
       const after = Payload.of(Alter.item(view.transcript, entry, [...item.alterations, decision]).message)
-      // What a tool of the provider's returned stays as the provider made it.
-      if (after.media === before.media) continue
       left = { media: left.media - before.media + after.media, bytes: left.bytes - before.bytes + after.bytes }
       decisions.push(decision)
     }

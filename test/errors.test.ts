@@ -6,10 +6,13 @@ import * as ClusterConversations from "effect-compaction/ClusterConversations"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Format from "effect-compaction/format/Format"
 import * as Gate from "effect-compaction/Gate"
+import * as Ladder from "effect-compaction/Ladder"
 import * as Marks from "effect-compaction/Marks"
 import * as Policy from "effect-compaction/Policy"
+import * as Rung from "effect-compaction/Rung"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Settings from "effect-compaction/Settings"
+import * as Chat from "effect-compaction/simulate/Chat"
 import * as Retention from "effect-compaction/simulate/Retention"
 import * as SpillStore from "effect-compaction/SpillStore"
 import * as Stage from "effect-compaction/Stage"
@@ -334,8 +337,23 @@ const rows: ReadonlyArray<Row> = [
     } as SettingsFlags.Values)
   },
   {
+    error: "UnknownRung",
+    names: ["removee", "\"remove\""],
+    test: Effect.gen(function*() {
+      // As in JavaScript, where no name is known to the compiler.
+      const read: Ladder.Ladder = Ladder.make(Rung.remove({ relax: 1 }))
+      const pass = yield* Stage.fromPrompt(session, { budget: 100_000 })
+      return yield* read.pipe(Ladder.insertBefore("removee", Rung.propose("own", () => [])))(pass)
+    })
+  },
+  {
+    error: "ChatError",
+    names: ["chat.json"],
+    test: Chat.parse("chat.json", { messages: "{", meta: "{}" })
+  },
+  {
     error: "PolicyFailed",
-    names: ["--policy"],
+    names: ["nowhere.json", "contextSimple"],
     test: Effect.provide(PolicyInput.read("nowhere.json", {}, Policy.withKinds()), NodeServices.layer)
   }
 ]

@@ -67,7 +67,7 @@ export interface Slot<A> {
  *   return Stage.remember(pass, hours, [...recent, now])
  * })
  *
- * console.log(hours.key, typeof seldom) // => "my-app/boundaries function"
+ * console.log([hours.key, typeof seldom]) // => ["my-app/boundaries", "function"]
  * ```
  *
  * @category memory
