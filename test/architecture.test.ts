@@ -141,7 +141,7 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
 /** Lines of a file, and of a function; public modules. Each that is above the bound has a reason here, and goes when it can. */
 const mostLines = 450
 const mostLinesOfFunction = 120
-const longer: ReadonlySet<string> = new Set(["Checkpoint", "Rung", "Summarizer", "TokenMeter"])
+const longer: ReadonlySet<string> = new Set(["Checkpoint", "CompactionEvent", "Rung", "Summarizer", "TokenMeter"])
 const mostModules = 33
 
 /** The definitions at the beginning of a line, each with how many lines it has. */

@@ -353,7 +353,7 @@ const rows: ReadonlyArray<Row> = [
   },
   {
     error: "PolicyFailed",
-    names: ["nowhere.json", "contextSimple"],
+    names: ["--policy", "nowhere.json"],
     test: Effect.provide(PolicyInput.read("nowhere.json", {}, Policy.withKinds()), NodeServices.layer)
   }
 ]

@@ -53,7 +53,7 @@ export const read = <Kinds extends ReadonlyArray<Kind.Any>>(
 > =>
   policies.load(name, fitted(name, settings)).pipe(
     Effect.mapBoth({
-      onFailure: ({ lines }) => new PolicyFailed({ problems: lines }),
+      onFailure: ({ lines }) => new PolicyFailed({ problems: lines.map((line) => `--policy ${line}`) }),
       onSuccess: (policy) => ({ name, ...policies.options(policy) })
     })
   )

@@ -68,6 +68,12 @@ export const flags = {
     "How many of the newest tool results are neither truncated nor removed; 0 protects none "
       + `(default ${defaults.protectedToolResults})`
   ),
+  standingInstructions: flag(
+    Flag.Finite("standing-instructions"),
+    "RATIO",
+    "Share of the budget in which what people want for good stays word for word; 0 turns it off "
+      + `(default ${defaults.standingInstructions})`
+  ),
   truncateChars: flag(
     Flag.Int("truncate-chars"),
     "CHARS",

@@ -47,10 +47,19 @@ const readLength = 12_000
 const read = (text: string): string =>
   text.length <= 2 * readLength ? text : `${text.slice(0, readLength)}\n${text.slice(-readLength)}`
 
+/** The texts in a value, in their order; it may be nested as deep as one likes. */
 const strings = (value: unknown): ReadonlyArray<string> => {
-  if (typeof value === "string") return [value]
-  if (typeof value !== "object" || value === null) return []
-  return Object.values(value).flatMap(strings)
+  const found: Array<string> = []
+  const left: Array<unknown> = [value]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (typeof next === "string") found.push(next)
+    else if (typeof next === "object" && next !== null) {
+      const inner: ReadonlyArray<unknown> = Object.values(next)
+      for (let at = inner.length - 1; at >= 0; at--) left.push(inner[at])
+    }
+  }
+  return found
 }
 
 /** The lines of an earlier checkpoint, without its envelope, its headings and what a ledger carries on anyway. */

@@ -82,7 +82,8 @@ describe("Retention", () => {
       for (const { text } of probes) {
         assert.isFalse(Standing.isRule(text), text)
         const said = Prompt.makeMessage("assistant", { content: [Prompt.makePart("text", { text })] })
-        assert.strictEqual(Extract.summary([said], 1_000), "", text)
+        // Where nothing else is known, the ledger carries the beginning of the newest message, whatever that says.
+        assert.notMatch(Extract.summary([said], 1_000), /^## (?!Said)/m, text)
       }
     }
   })
