@@ -291,7 +291,8 @@ describe("the presets", () => {
       assert.include(text, "the answer")
       assert.isBelow(text.length, 45_000)
       assert.isAbove(text.length, 35_000)
-    }).pipe(Effect.scoped))
+      // Where nobody writes summaries; else the extract would.
+    }).pipe(Effect.scoped, Effect.provideService(Summarizer.Summarizer, undefined)))
 
   it.effect("slidingWindow removes the oldest, and does nothing else", () =>
     Effect.gen(function*() {
@@ -299,8 +300,7 @@ describe("the presets", () => {
       assert.deepStrictEqual(kindsOf(outcome), ["Remove"])
       const seqs = outcome.decisions.flatMap((decision) => decision._tag === "Remove" ? decision.seqs : [])
       assert.deepStrictEqual(seqs, Array.from({ length: seqs.length }, (_, at) => at + 1))
-      // Where nobody writes summaries; else the extract would.
-    }).pipe(Effect.provideService(Summarizer.Summarizer, undefined)))
+    }))
 
   it.effect("none sends everything, over the budget too", () =>
     Effect.gen(function*() {

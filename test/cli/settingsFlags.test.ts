@@ -27,6 +27,7 @@ describe("SettingsFlags", () => {
     [[], {}],
     [["--window", "32000"], { window: 32_000 }],
     [["--max-output", "0"], { maxOutput: 0 }],
+    [["--standing-instructions", "0.02"], { standingInstructions: 0.02 }],
     [["--output-reserve", "0.25"], { outputReserve: 0.25 }],
     [["--max-tokens", "9000"], { maxTokens: 9_000 }],
     [["--threshold", "0.8"], { compactThreshold: 0.8 }],

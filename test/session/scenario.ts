@@ -64,11 +64,13 @@ export const step = Effect.fnUntraced(function*(
   yield* manager.observe({ inputTokens: { total: 500 + random.below(2_000) } })
 })
 
-/** What is compared of a log: not how often it was opened, nor which attempts to compact came to nothing. */
+/** What is compared of a log: not how often it was opened or how long a call took, nor which attempts to compact came to nothing. */
 export const essence = (events: ReadonlyArray<Schema.Json>): ReadonlyArray<string> =>
   events.flatMap((event) => {
     // Every event is an object with a tag.
-    const { _tag, layout: _, fallback: __, ...rest } = event as { readonly [key: string]: Schema.Json }
+    const { _tag, layout: _, fallback: __, milliseconds: ___, ...rest } = event as {
+      readonly [key: string]: Schema.Json
+    }
     return _tag === "Opened" || _tag === "CompactionStarted" || _tag === "CompactionEnded"
       ? []
       : [JSON.stringify({ _tag, ...rest })]
