@@ -11,8 +11,8 @@ export interface Growing<out A> {
 
 export const empty: Growing<never> = { all: [], length: 0 }
 
-/** The list of these items; the array is the list's own from here on. */
-export const from = <A>(items: ReadonlyArray<A>): Growing<A> => ({ all: items, length: items.length })
+/** The list of these items, in an array of its own: they may belong to an event that is still to be written. */
+export const from = <A>(items: ReadonlyArray<A>): Growing<A> => ({ all: items.slice(), length: items.length })
 
 /** The list with more items. Where another value has grown beyond this one, the array is copied. */
 export const append = <A>(self: Growing<A>, items: ReadonlyArray<A>): Growing<A> => {

@@ -51,6 +51,9 @@ const check = Effect.fnUntraced(
   function*(script: Script.Script, store: SessionStore.Log, live: Manager, at: string) {
     // What a summary beside the session came to meanwhile is written with what happens next.
     const exported = yield* live.export
+    // Looked at before anything else runs: a summary that comes in later is in none of them.
+    const view = yield* live.view
+    const receipts = yield* live.receipts
     // From the snapshot on, from the first event on, and as they are kept along the way.
     const figures = yield* live.figures
     assert.deepStrictEqual((yield* SessionLog.read(store)).state.figures, figures, at)
@@ -58,9 +61,9 @@ const check = Effect.fnUntraced(
     assert.deepStrictEqual((yield* SessionLog.read(log)).state.figures, figures, at)
     yield* Effect.scoped(Effect.gen(function*() {
       const replayed = yield* open(script, log)
-      assert.deepStrictEqual(shown(yield* replayed.view), shown(yield* live.view), at)
+      assert.deepStrictEqual(shown(yield* replayed.view), shown(view), at)
       assert.deepStrictEqual(yield* replayed.export, exported, at)
-      assert.deepStrictEqual(yield* replayed.receipts, yield* live.receipts, at)
+      assert.deepStrictEqual(yield* replayed.receipts, receipts, at)
     }))
   }
 )
@@ -119,7 +122,8 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
     }
     yield* check(script, store, live, where)
     if (random.chance(0.3)) {
-      const total = random.below(20_000)
+      // What is next to nothing of its price is no bill: see the tests of the meter.
+      const total = 1_000 + random.below(19_000)
       if (random.chance(0.8)) {
         const usage = {
           inputTokens: { total, cacheRead: Math.floor(total / 2) },
@@ -135,6 +139,11 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
         }
       } else yield* live.abandon()
       yield* check(script, store, live, `${where}, observed`)
+    }
+    if (owned && random.chance(0.08)) {
+      const maximum = 500 + random.below(4_000)
+      yield* Effect.result(live.recover({ tokens: maximum + 1 + random.below(4_000), maximum }))
+      yield* check(script, store, live, `${where}, refused`)
     }
     if (random.chance(0.08)) {
       const done = yield* Effect.result(live.compactNow({ commandId: `c${at}` }))
