@@ -302,8 +302,11 @@ export const lazyView = (self: Layout): View.View => {
   }
 }
 
-/** The view as a value of its own: the transcript of a layout grows, and what was given out does not. */
-export const viewOf = ({ decided, transcript }: Layout): View.View =>
+/** The view as it stands now: its transcript grows with the session. */
+export const viewOf = ({ decided, transcript }: Layout): View.View => View.make(transcript, Growing.toArray(decided))
+
+/** The view as a value of its own, for whoever keeps it. */
+export const copyOf = ({ decided, transcript }: Layout): View.View =>
   View.make(Transcript.take(transcript, transcript.messages.length), Growing.toArray(decided))
 
 /** The newest human message as it stands in the view, and whether nothing stands behind it. */

@@ -23,7 +23,6 @@ import * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import { reasonOf } from "../text/reason.ts"
 import type * as TokenMeter from "../TokenMeter.ts"
-import type * as View from "../View.ts"
 import * as Commit from "./commit.ts"
 import * as Door from "./door.ts"
 import { CompactionBusy } from "./errors.ts"
@@ -137,8 +136,8 @@ const reading = <A>(runtime: Runtime.Runtime, look: (turn: Turn.Turn) => Effect.
     })
   )
 
-const viewIn = (turn: Turn.Turn): Effect.Effect<View.View> =>
-  Effect.map(Turn.whole(turn), () => Layout.viewOf(Runtime.layoutOf(turn.runtime, turn.state)))
+const layoutIn = (turn: Turn.Turn): Effect.Effect<Layout.Layout> =>
+  Effect.map(Turn.whole(turn), () => Runtime.layoutOf(turn.runtime, turn.state))
 
 /** The budget of the last request, as it was resolved. */
 const budgetOf = ({ settings }: Runtime.Runtime, { resolved }: Session.State): Budget.Budget | null => {
@@ -304,9 +303,10 @@ export const make = Effect.fnUntraced(function*<E, R>(
       runtime,
       (turn) => Effect.map(Turn.whole(turn), () => Prompt.fromMessages(History.ofCaller(turn.state)))
     ),
-    view: reading(runtime, viewIn),
-    explain: (seq) => reading(runtime, (turn) => Effect.map(viewIn(turn), (view) => Receipt.of(view, seq))),
-    receipts: reading(runtime, (turn) => Effect.map(viewIn(turn), Receipt.all)),
+    view: reading(runtime, (turn) => Effect.map(layoutIn(turn), Layout.copyOf)),
+    explain: (seq) =>
+      reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => Receipt.of(Layout.viewOf(layout), seq))),
+    receipts: reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => Receipt.all(Layout.viewOf(layout)))),
     export: reading(
       runtime,
       (turn) =>
