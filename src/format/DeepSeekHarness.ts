@@ -192,19 +192,14 @@ const userParts = (
   content: Schema.Json | undefined,
   place: Json.Place
 ): Json.Read<ReadonlyArray<Prompt.UserMessagePart>> =>
+  typeof content === "string" ? Result.succeed([Message.text(content)]) : Json.eachBlock(content, place, userPart)
+
+const userPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.UserMessagePart> =>
   Result.gen(function*() {
-    if (typeof content === "string") return [Message.text(content)]
-    const parts: Array<Prompt.UserMessagePart> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      parts.push(
-        block.type === "text"
-          ? Message.text(yield* Json.stringAt(block, "text", within))
-          : imagePart(block) ?? Message.opaque(block)
-      )
-    }
-    return parts
+    const block = yield* Json.object(value, place)
+    return block.type === "text"
+      ? Message.text(yield* Json.stringAt(block, "text", place))
+      : imagePart(block) ?? Message.opaque(block)
   })
 
 const mediaTypeOf = (block: Schema.JsonObject): string =>
@@ -218,18 +213,17 @@ const imagePart = (block: Schema.JsonObject): Prompt.FilePart | undefined =>
   block.type === "image" && typeof block.data === "string" ? Message.file(mediaTypeOf(block), block.data) : undefined
 
 const resultContent = (content: Schema.Json | undefined, place: Json.Place): Json.Read<Schema.Json> =>
+  typeof content === "string"
+    ? Result.succeed(content)
+    : Result.map(Json.eachBlock(content, place, resultBlock), Message.resultOf)
+
+const resultBlock = (value: Schema.Json, place: Json.Place): Json.Read<Schema.JsonObject> =>
   Result.gen(function*() {
-    if (typeof content === "string") return content
-    const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      if (block.type === "text") blocks.push(Message.resultText(yield* Json.stringAt(block, "text", within)))
-      else if (block.type === "image" && typeof block.data === "string") {
-        blocks.push(Message.resultImage(mediaTypeOf(block), block.data))
-      } else blocks.push(block)
-    }
-    return Message.resultOf(blocks)
+    const block = yield* Json.object(value, place)
+    if (block.type === "text") return Message.resultText(yield* Json.stringAt(block, "text", place))
+    return block.type === "image" && typeof block.data === "string"
+      ? Message.resultImage(mediaTypeOf(block), block.data)
+      : block
   })
 
 const assistantPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.AssistantMessagePart> =>

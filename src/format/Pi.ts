@@ -214,35 +214,29 @@ const userParts = (
   content: Schema.Json | undefined,
   place: Json.Place
 ): Json.Read<ReadonlyArray<Prompt.UserMessagePart>> =>
+  typeof content === "string" ? Result.succeed([Message.text(content)]) : Json.eachBlock(content, place, userPart)
+
+const userPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.UserMessagePart> =>
   Result.gen(function*() {
-    if (typeof content === "string") return [Message.text(content)]
-    const parts: Array<Prompt.UserMessagePart> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      if (block.type === "text") parts.push(Message.text(yield* Json.stringAt(block, "text", within)))
-      else if (block.type === "image") {
-        const mediaType = yield* Json.stringAt(block, "mimeType", within)
-        parts.push(Message.file(mediaType, yield* Json.stringAt(block, "data", within)))
-      } else parts.push(Message.opaque(block))
-    }
-    return parts
+    const block = yield* Json.object(value, place)
+    if (block.type === "text") return Message.text(yield* Json.stringAt(block, "text", place))
+    if (block.type !== "image") return Message.opaque(block)
+    const mediaType = yield* Json.stringAt(block, "mimeType", place)
+    return Message.file(mediaType, yield* Json.stringAt(block, "data", place))
   })
 
 const resultContent = (content: Schema.Json | undefined, place: Json.Place): Json.Read<Schema.Json> =>
+  typeof content === "string"
+    ? Result.succeed(content)
+    : Result.map(Json.eachBlock(content, place, resultBlock), Message.resultOf)
+
+const resultBlock = (value: Schema.Json, place: Json.Place): Json.Read<Schema.JsonObject> =>
   Result.gen(function*() {
-    if (typeof content === "string") return content
-    const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      if (block.type === "text") blocks.push(Message.resultText(yield* Json.stringAt(block, "text", within)))
-      else if (block.type === "image") {
-        const mediaType = yield* Json.stringAt(block, "mimeType", within)
-        blocks.push(Message.resultImage(mediaType, yield* Json.stringAt(block, "data", within)))
-      } else blocks.push(block)
-    }
-    return Message.resultOf(blocks)
+    const block = yield* Json.object(value, place)
+    if (block.type === "text") return Message.resultText(yield* Json.stringAt(block, "text", place))
+    if (block.type !== "image") return block
+    const mediaType = yield* Json.stringAt(block, "mimeType", place)
+    return Message.resultImage(mediaType, yield* Json.stringAt(block, "data", place))
   })
 
 const assistantPart = (

@@ -104,23 +104,19 @@ const toolResult = (block: Schema.JsonObject, place: Json.Place): Json.Read<Prom
 
 /** The content of a tool result: absent, a string, or blocks. */
 export const resultContent = (content: Schema.Json | undefined, place: Json.Place): Json.Read<Schema.Json> =>
+  content === undefined || content === null
+    ? Result.succeed("")
+    : typeof content === "string"
+    ? Result.succeed(content)
+    : Result.map(Json.eachBlock(content, place, resultBlock), Message.resultOf)
+
+const resultBlock = (value: Schema.Json, place: Json.Place): Json.Read<Schema.JsonObject> =>
   Result.gen(function*() {
-    if (content === undefined || content === null) return ""
-    if (typeof content === "string") return content
-    const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      if (block.type === "text") {
-        blocks.push(Message.resultText(yield* Json.stringAt(block, "text", within)))
-      } else if (block.type === "image") {
-        const found = yield* fileData(block, within)
-        blocks.push(found === undefined ? block : Message.resultImage(found.mediaType, found.data))
-      } else {
-        blocks.push(block)
-      }
-    }
-    return Message.resultOf(blocks)
+    const block = yield* Json.object(value, place)
+    if (block.type === "text") return Message.resultText(yield* Json.stringAt(block, "text", place))
+    if (block.type !== "image") return block
+    const found = yield* fileData(block, place)
+    return found === undefined ? block : Message.resultImage(found.mediaType, found.data)
   })
 
 /**

@@ -146,23 +146,20 @@ const userParts = (
   content: Schema.Json | undefined,
   place: Json.Place
 ): Json.Read<ReadonlyArray<Prompt.UserMessagePart>> =>
-  Result.gen(function*() {
-    if (typeof content === "string") return [Message.text(content)]
-    const parts: Array<Prompt.UserMessagePart> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      parts.push(yield* userPart(value, Json.at(place, index)))
-    }
-    return parts
-  })
+  typeof content === "string" ? Result.succeed([Message.text(content)]) : Json.eachBlock(content, place, userPart)
+
+/** A part that is a text; what stands beside the text is kept. */
+const textPart = (wire: Schema.JsonObject, place: Json.Place): Json.Read<Prompt.TextPart> =>
+  Result.map(
+    Json.stringAt(wire, "text", place),
+    (text) => Wire.annotate(Message.text(text), format, { fields: Wire.fieldsOf(wire, textFields) })
+  )
 
 const userPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.UserMessagePart> =>
   Result.gen(function*() {
     const wire = yield* Json.object(value, place)
     const type = yield* Json.stringAt(wire, "type", place)
-    if (type === "text") {
-      const text = Message.text(yield* Json.stringAt(wire, "text", place))
-      return Wire.annotate(text, format, { fields: Wire.fieldsOf(wire, textFields) })
-    }
+    if (type === "text") return yield* textPart(wire, place)
     const part = yield* filePart(wire, type, place)
     return part === undefined
       ? Message.opaque(wire)
@@ -221,10 +218,7 @@ const assistantParts = (
     if (typeof content === "string") {
       parts.push(Message.text(content))
     } else if (content !== undefined && content !== null) {
-      const within = Json.at(place, "content")
-      for (const [index, value] of (yield* Json.blocks(content, within)).entries()) {
-        parts.push(yield* answerPart(value, Json.at(within, index)))
-      }
+      parts.push(...yield* Json.eachBlock(content, Json.at(place, "content"), answerPart))
     }
     const refusal = yield* Json.optionalStringAt(wire, "refusal", place)
     if (refusal !== undefined) {
@@ -253,10 +247,7 @@ const answerPart = (value: Schema.Json, place: Json.Place): Json.Read<Prompt.Tex
   Result.gen(function*() {
     const wire = yield* Json.object(value, place)
     const type = yield* Json.stringAt(wire, "type", place)
-    if (type === "text") {
-      const text = Message.text(yield* Json.stringAt(wire, "text", place))
-      return Wire.annotate(text, format, { fields: Wire.fieldsOf(wire, textFields) })
-    }
+    if (type === "text") return yield* textPart(wire, place)
     if (type === "refusal") {
       return Wire.annotate(Message.text(yield* Json.stringAt(wire, "refusal", place)), "openai", { refusal: true })
     }
@@ -296,19 +287,20 @@ const functionPart = (called: Schema.JsonObject, id: string, place: Json.Place):
     return Wire.callOfText(format, Message.callOfText(id, name, text), text)
   })
 
+const resultBlock = (value: Schema.Json, place: Json.Place): Json.Read<Schema.JsonObject> =>
+  Result.gen(function*() {
+    const block = yield* Json.object(value, place)
+    const type = yield* Json.stringAt(block, "type", place)
+    if (type === "text") yield* Json.stringAt(block, "text", place)
+    return block
+  })
+
 /** The content of a result: a string, or parts; a part with more than its text is kept whole. */
 const resultContent = (content: Schema.Json | undefined, place: Json.Place): Json.Read<Schema.Json> =>
   Result.gen(function*() {
     if (content === undefined || content === null) return ""
     if (typeof content === "string") return content
-    const blocks: Array<Schema.JsonObject> = []
-    for (const [index, value] of (yield* Json.blocks(content, place)).entries()) {
-      const within = Json.at(place, index)
-      const block = yield* Json.object(value, within)
-      const type = yield* Json.stringAt(block, "type", within)
-      if (type === "text") yield* Json.stringAt(block, "text", within)
-      blocks.push(block)
-    }
+    const blocks = yield* Json.eachBlock(content, place, resultBlock)
     const only = blocks.length === 1 ? blocks[0] : undefined
     return only !== undefined && Wire.fieldsOf(only, textFields) !== undefined ? blocks : Message.resultOf(blocks)
   })

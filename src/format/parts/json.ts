@@ -92,6 +92,18 @@ export const object = (value: Schema.Json | undefined, place: Place): Read<Schem
 export const blocks = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonArray> =>
   isArray(value) ? Result.succeed(value) : wrong(place, "a string or an array", value)
 
+/** What `read` makes of each block of such content, in order; `within` is the place of the block. */
+export const eachBlock = <A>(
+  value: Schema.Json | undefined,
+  place: Place,
+  read: (block: Schema.Json, within: Place) => Read<A>
+): Read<ReadonlyArray<A>> =>
+  Result.gen(function*() {
+    const all: Array<A> = []
+    for (const [index, block] of (yield* blocks(value, place)).entries()) all.push(yield* read(block, at(place, index)))
+    return all
+  })
+
 export const array = (value: Schema.Json | undefined, place: Place): Read<Schema.JsonArray> =>
   isArray(value) ? Result.succeed(value) : wrong(place, "an array", value)
 
