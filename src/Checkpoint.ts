@@ -20,6 +20,7 @@ import * as Claims from "./text/claims.ts"
 import * as Reminder from "./text/reminder.ts"
 import * as Rules from "./text/rules.ts"
 import * as Text from "./text/text.ts"
+import * as Written from "./text/written.ts"
 import * as Transcript from "./Transcript.ts"
 import * as View from "./View.ts"
 
@@ -316,46 +317,9 @@ export const render = (view: View.View, self: Span, options?: { readonly resultC
   const seqs = new Set(self.seqs)
   const lines: Array<string> = []
   for (const item of view.items) {
-    if (item.entry !== undefined && seqs.has(item.seq)) lines.push(renderMessage(item.message, options?.resultChars))
+    if (item.entry !== undefined && seqs.has(item.seq)) lines.push(Written.message(item.message, options?.resultChars))
   }
   return lines.join("\n\n")
-}
-
-const renderMessage = (message: Prompt.Message, resultChars: number | undefined): string => {
-  if (message.role === "system") return `[system]\n${message.content}`
-  const parts: ReadonlyArray<Prompt.Part> = message.content
-  const lines = parts.map((part): string => {
-    switch (part.type) {
-      case "text":
-        return part.text
-      case "file":
-        return `[${part.mediaType}]`
-      case "tool-call":
-        return `[call ${part.name}]\n${clip(spelled(part.params), resultChars)}`
-      case "tool-result":
-        return `[result]\n${clip(Text.ofResult(part), resultChars)}`
-      case "reasoning":
-        return clip(part.text, resultChars)
-      case "tool-approval-request":
-      case "tool-approval-response":
-        return ""
-    }
-  }).filter((line) => line !== "")
-  return `[${message.role}]\n${lines.join("\n")}`
-}
-
-/** The arguments of a call as a person writes them: texts stay as they are, with their quotes and their lines. */
-const spelled = (value: unknown): string => {
-  if (typeof value === "string") return value
-  if (typeof value !== "object" || value === null) return String(value)
-  return Object.entries(value).map(([key, each]) => Array.isArray(value) ? spelled(each) : `${key}: ${spelled(each)}`)
-    .join("\n")
-}
-
-const clip = (text: string, limit: number | undefined): string => {
-  if (limit === undefined || text.length <= limit) return text
-  const half = Math.floor(limit / 2)
-  return `${text.slice(0, half)}\n...[${text.length - 2 * half} chars omitted]...\n${text.slice(text.length - half)}`
 }
 
 /**

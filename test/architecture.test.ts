@@ -141,8 +141,11 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
 /** Lines of a file, and of a function; public modules. Each that is above the bound has a reason here, and goes when it can. */
 const mostLines = 450
 const mostLinesOfFunction = 120
-const longer: ReadonlySet<string> = new Set(["Checkpoint", "CompactionEvent", "Rung", "Summarizer", "TokenMeter"])
-const mostModules = 33
+const longer: ReadonlySet<string> = new Set(["CompactionEvent", "Rung", "Summarizer", "TokenMeter"])
+const mostModules = 34
+
+/** Modules that an app imports by themselves, since what they stand on is heavy to load. */
+const apart: ReadonlySet<string> = new Set(["ClusterConversations", "CompactionWorkflow"])
 
 /** The definitions at the beginning of a line, each with how many lines it has. */
 const functionsOf = (source: string): ReadonlyArray<readonly [name: string, lines: number]> => {
@@ -174,7 +177,7 @@ describe("architecture", () => {
     const modules = files.filter((file) => /^[A-Z]\w+\.ts$/.test(file)).map((file) => file.slice(0, -3)).sort()
     const index = readFileSync(join(root, "index.ts"), "utf8")
     const named = Array.from(index.matchAll(/^export \* as (\w+) from "\.\/\1\.ts"$/gm), ([, name]) => name!)
-    assert.deepStrictEqual(named.sort(), modules)
+    assert.deepStrictEqual(named.sort(), modules.filter((name) => !apart.has(name)))
     assert.isAtMost(modules.length, mostModules)
   })
 
