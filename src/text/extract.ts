@@ -47,14 +47,16 @@ const readLength = 12_000
 const read = (text: string): string =>
   text.length <= 2 * readLength ? text : `${text.slice(0, readLength)}\n${text.slice(-readLength)}`
 
-/** The texts in a value, in their order; it may be nested as deep as one likes. */
+/** The texts in a value, in their order; it may be as deep as one likes, and lead back to itself. */
 const strings = (value: unknown): ReadonlyArray<string> => {
   const found: Array<string> = []
   const left: Array<unknown> = [value]
+  const seen = new Set<unknown>()
   while (left.length > 0) {
     const next = left.pop()
     if (typeof next === "string") found.push(next)
-    else if (typeof next === "object" && next !== null) {
+    else if (typeof next === "object" && next !== null && !seen.has(next)) {
+      seen.add(next)
       const inner: ReadonlyArray<unknown> = Object.values(next)
       for (let at = inner.length - 1; at >= 0; at--) left.push(inner[at])
     }
