@@ -296,13 +296,13 @@ export const guard: {
 } = dual(
   2,
   <E, R, E2, R2>(self: Stage<E, R>, check: Check<E2, R2>): Stage<E | E2, R | R2> => (pass) =>
-    Effect.flatMap(self(pass), (after) => {
-      if (after.view === pass.view) return Effect.succeed(after)
-      return Effect.map(check(pass, after), (judged) => {
-        // Of a pass that is taken back, what its stages wrote is taken back too; what the check wrote stays.
-        pass.written.memory = judged.memory
-        return judged
-      })
+    Effect.gen(function*() {
+      const after = yield* self(pass)
+      if (after.view === pass.view) return after
+      const judged = yield* check(pass, after)
+      // Of a pass that is taken back, what its stages wrote is taken back too; what the check wrote stays.
+      pass.written.memory = judged.memory
+      return judged
     })
 )
 

@@ -223,7 +223,7 @@ const become = Effect.fnUntraced(function*(turn: Turn.Turn, saved: Session.Saved
 
 /** Operations that nothing can be answered to do nothing once the session is lost. */
 const orNothing = <R>(self: Effect.Effect<void, SessionStore.SessionLost, R>): Effect.Effect<void, never, R> =>
-  Effect.catch(self, () => Effect.void)
+  Effect.ignore(self)
 
 /** Makes the manager of one conversation. */
 export const make = Effect.fnUntraced(function*<E, R>(
@@ -317,7 +317,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
     ),
     restore: (saved) =>
       Effect.flatMap(
-        Schema.decodeUnknownEffect(Session.SavedJson)(saved, { errors: "all" }),
+        Schema.decodeEffect(Session.SavedJson)(saved, { errors: "all" }),
         (session) => Turn.exclusively(runtime, (turn) => become(turn, session))
       ),
     reset: Turn.exclusively(runtime, (turn) => become(turn, Session.save(Session.initial))),

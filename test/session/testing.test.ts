@@ -89,7 +89,7 @@ const stores: ReadonlyArray<readonly [string, Layer.Layer<SessionStore.SessionSt
     "takes what is no JSON",
     spoiled((log) => ({
       ...log,
-      append: (events) => Effect.catch(log.append(events), () => Effect.void)
+      append: (events) => Effect.ignore(log.append(events))
     })),
     "no JSON"
   ],
