@@ -13,8 +13,10 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
-    // Property tests on a busy machine take seconds; nothing waits for a clock.
-    testTimeout: 30_000,
+    // Property tests on a busy machine take many seconds; nothing waits for a clock.
+    testTimeout: 120_000,
+    // On two cores the default is one worker.
+    maxWorkers: "100%",
     coverage: {
       provider: "v8",
       reporter: ["text-summary"],

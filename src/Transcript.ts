@@ -218,9 +218,8 @@ const add = (
 ): void => {
   const seq = self.entries.length
   const { message, role } = input
-  const price = known === undefined ? self.priceOf(message) : known.price
-  const human = message.role === "user" && Traits.isHuman(message)
-  const entry: Entry = {
+  // An entry depends on what came before it and on nothing else: of the same messages it is the same entry.
+  const entry: Entry = known ?? {
     seq,
     ordinal: self.conversation,
     role,
@@ -229,21 +228,29 @@ const add = (
     carrier: input.carrier,
     part: input.part,
     origin: input.origin,
-    price,
+    price: self.priceOf(message),
     length: Text.ofMessage(message).length,
     calls: input.calls,
     group: input.group,
     answers: input.answers,
     supersedes: input.supersedes,
     tool: input.tool,
-    human,
+    human: message.role === "user" && Traits.isHuman(message),
     pinned: Traits.isPinned(message)
   }
   self.entries.push(entry)
-  self.items.push({ seq, entry, group: entry.group, message, price, state: "kept", alterations: unaltered })
+  self.items.push({
+    seq,
+    entry,
+    group: entry.group,
+    message,
+    price: entry.price,
+    state: "kept",
+    alterations: unaltered
+  })
   if (role !== "system") self.conversation++
-  if (role === "assistant" || human) self.lastActor = seq
-  if (human) self.lastHuman = seq
+  if (role === "assistant" || entry.human) self.lastActor = seq
+  if (entry.human) self.lastHuman = seq
   if (input.origin === "runtime") self.lastRuntime = seq
 }
 
@@ -310,7 +317,7 @@ const others = (self: Writable, group: number, approvalId: string): ReadonlyArra
       || !message.content.some((part) => part.type === "tool-approval-response" && part.approvalId === approvalId)
   })
 
-/** Appends a message; the price of an entry that is among `known`, by seq, is taken from there. */
+/** Appends a message; an entry that is among `known`, by seq, is taken from there and not priced again. */
 const appendPriced = (
   self: Writable,
   message: Prompt.Message,

@@ -155,7 +155,9 @@ describe("replay --policy", () => {
         assert.deepStrictEqual([code, out], [1, []])
         const lines = err.join("\n").split("\n")
         assert.strictEqual(lines.length, says.length)
-        says.forEach((each, at) => assert.isTrue(lines[at]!.startsWith(each), `${lines[at]} starts with ${each}`))
+        says.forEach((each, at) =>
+          assert.isTrue(lines[at]!.startsWith(`--policy ${each}`), `${lines[at]} starts with --policy ${each}`)
+        )
       }))
   }
 
