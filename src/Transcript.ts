@@ -243,7 +243,7 @@ const add = (
     seq,
     entry,
     group: entry.group,
-    message,
+    message: entry.message,
     price: entry.price,
     state: "kept",
     alterations: unaltered
