@@ -44,11 +44,13 @@ import * as Policy from "./Policy.ts"
 import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
 import type * as Session from "./Session.ts"
+import type { CompactionReport, ManualOptions } from "./session/byHand.ts"
 import type * as Door from "./session/door.ts"
 import type * as Errors from "./session/errors.ts"
 import * as Manager from "./session/manager.ts"
 import * as SessionLog from "./SessionLog.ts"
 import * as SessionStore from "./SessionStore.ts"
+import type * as Stage from "./Stage.ts"
 import type * as Summarizer from "./Summarizer.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
 import type * as View from "./View.ts"
@@ -135,42 +137,11 @@ export interface Status {
   readonly summary: "idle" | "running" | "ready" | "stopped" | null
 }
 
-/**
- * What a person asks for when compacting by hand: what the summary should keep an eye on, and the id of the command, which
- * comes back in the report.
- *
- * @category models
- * @since 0.1.0
- */
-export interface ManualOptions {
-  readonly focus?: string
-  readonly commandId?: string
-}
-
-/**
- * What compacting by hand did.
- *
- * **Details**
- *
- * - `entries`: how many entries left the view; `shadowed`: what they cost there, in tokens of price. `freed`: by how much the
- *   view got smaller, in tokens of price, with what came into it in their place, such as a checkpoint.
- * - `generation`: the one it made. `checkpoint`: the entry of the checkpoint, `null` for none.
- *
- * @category models
- * @since 0.1.0
- */
-export interface CompactionReport {
-  readonly entries: number
-  readonly shadowed: number
-  readonly freed: number
-  readonly generation: number
-  readonly checkpoint: number | null
-  readonly commandId: string | null
-}
-
 // What can go wrong, each error with its numbers and what to do in its message; and what is taken in.
 export { type Input, InvalidMessages } from "./session/door.ts"
 export * from "./session/errors.ts"
+// What is asked for by hand, and what came of it.
+export type * from "./session/byHand.ts"
 
 /**
  * Why compacting by hand did nothing, beside the errors of the policy's own pass.
@@ -244,6 +215,11 @@ export interface ContextManager<out E = never> {
   readonly compactNow: (
     options?: ManualOptions
   ) => Effect.Effect<Option.Option<CompactionReport>, E | ManualCompactionError>
+  /**
+   * What a pass for this cause would do now, under what was particular to the last call; `"pressure"` by default. Nothing is
+   * committed or published, no model is asked, and the session is the same afterwards. The stages of a policy's own run.
+   */
+  readonly preview: (cause?: Stage.Cause) => Effect.Effect<Stage.Preview>
   /**
    * The view under the decisions taken so far: whatever the count, nothing is decided and nothing fails. For a caller that
    * would rather send the last good view than none; `failure`, what the pass failed with, is published.

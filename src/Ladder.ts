@@ -99,11 +99,16 @@ export const climb = <E, R>(
 ): Effect.Effect<Stage.Pass, E, R> =>
   Effect.map(
     known(self, Climb.stage(self.rungs)(pass, { price: options.target, entries: Infinity })),
-    ({ level, memory, view }) => ({
+    ({ draft, level, memory, view }) => ({
       ...pass,
       view,
       memory,
-      report: { ...pass.report, level, target: options.target }
+      report: {
+        ...pass.report,
+        level,
+        levels: Draft.levelsOf(draft, draft.edits.length),
+        target: options.target
+      }
     })
   )
 
@@ -151,7 +156,11 @@ const powerlessIn = Stage.memory("Ladder/powerless", Schema.NullOr(Schema.Natura
 const commit = (pass: Stage.Pass, draft: Draft.Writable, count: number, report: Partial<Stage.Report>): Stage.Pass => {
   const view = Draft.toView(draft, count)
   if (view.price >= pass.view.price) return { ...pass, report: { ...pass.report, ...report } }
-  return { ...pass, view, report: { ...pass.report, level: Draft.levelOf(draft, count), ...report } }
+  return {
+    ...pass,
+    view,
+    report: { ...pass.report, level: Draft.levelOf(draft, count), levels: Draft.levelsOf(draft, count), ...report }
+  }
 }
 
 /** The floor is `B` or more: the whole ladder was climbed; what is above `B` still is made to fit, if it can be. */

@@ -143,7 +143,11 @@ export const stage = <E, R>(self: Rung<E, R>): Stage.Stage<E, R> => {
     Effect.map(climb(pass, { price: pass.sizes.target, entries: Infinity }), (climbed) => ({
       ...pass,
       view: climbed.view,
-      report: { ...pass.report, level: climbed.level === 0 ? pass.report.level : climbed.level }
+      report: {
+        ...pass.report,
+        level: climbed.level === 0 ? pass.report.level : climbed.level,
+        levels: climbed.level === 0 ? pass.report.levels : [...pass.report.levels, climbed.level]
+      }
     }))
 }
 

@@ -21,8 +21,9 @@ import * as TokenMeter from "./TokenMeter.ts"
 import * as View from "./View.ts"
 import * as PayloadInternal from "./wire/payload.ts"
 
-// What stages remember, each in a slot of its own.
+// What stages remember, each in a slot of its own; and what a pass would do.
 export * from "./ladder/memory.ts"
+export * from "./ladder/preview.ts"
 
 /**
  * Why nothing legal fits: the smallest view is `over` tokens above the budget, and these entries hold most of it.
@@ -40,7 +41,8 @@ export interface Infeasibility {
  *
  * **Details**
  *
- * - `level`: the rung of the last decision of this pass, 0 when there is none.
+ * - `level`: the rung of the last decision of this pass, 0 when there is none. `levels`: all the rungs that decided something,
+ *   in their order.
  * - `floor`: the price after the whole ladder, in tokens, when it had to be climbed to its end.
  * - `target`: the price the pass aimed at; `null` when it did not run, or ran to its end.
  * - `checkpoint`: what became of the checkpoint that was ready: `absorbed`; `stale`, when a part of its span had left the
@@ -51,6 +53,7 @@ export interface Infeasibility {
  */
 export interface Report {
   readonly level: number
+  readonly levels: ReadonlyArray<number>
   readonly floor: number | null
   readonly target: number | null
   readonly infeasible: Infeasibility | null
@@ -79,6 +82,7 @@ export type Cause = "pressure" | "manual" | "overflow"
  * **Details**
  *
  * - `cause`: why the pass is made. `aim`: the price to come down to, in tokens, in place of the target; `null` for the target.
+ * - `isPreview`: whether nothing of it will be committed; a stage that asks or writes elsewhere leaves that out then.
  * - `closed`: why a gate ended the pass, `null` while none did; see {@link close}.
  * - `before`: the view that the pass began with. `entries`: how many conversation entries it has. `fixed`: the price of
  *   its system entries and of what is not in the view, in tokens.
@@ -96,6 +100,7 @@ export type Cause = "pressure" | "manual" | "overflow"
 export interface Pass {
   readonly cause: Cause
   readonly aim: number | null
+  readonly isPreview: boolean
   readonly closed: string | null
   readonly view: View.View
   readonly before: View.View
@@ -138,7 +143,14 @@ export interface Ready {
 }
 
 /** @internal */
-export const noReport: Report = { level: 0, floor: null, target: null, infeasible: null, checkpoint: null }
+export const noReport: Report = {
+  level: 0,
+  levels: [],
+  floor: null,
+  target: null,
+  infeasible: null,
+  checkpoint: null
+}
 
 /**
  * Makes the pass over a prompt, with nothing decided yet, so that stages run without a manager.
@@ -163,6 +175,7 @@ export const fromPrompt = Effect.fnUntraced(function*(
   return {
     cause: "pressure",
     aim: null,
+    isPreview: false,
     closed: null,
     view,
     before: view,

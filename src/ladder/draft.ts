@@ -145,6 +145,10 @@ export const toView = (self: Writable, count: number): View.View => {
 /** The level of the first `count` edits: the rung of the last of them. */
 export const levelOf = (self: Writable, count: number): number => count === 0 ? 0 : self.edits[count - 1]!.level
 
+/** The levels of the first `count` edits, each once. */
+export const levelsOf = (self: Writable, count: number): ReadonlyArray<number> =>
+  Array.from(new Set(self.edits.slice(0, count).map(({ level }) => level)))
+
 /** How many edits it takes to come down to a price: all of them when it is never reached. */
 export const editsTo = (self: Writable, price: number): number => {
   if (self.base.price <= price) return 0

@@ -30,6 +30,7 @@ import * as History from "./history.ts"
 import * as Layout from "./layout.ts"
 import * as Manual from "./manual.ts"
 import * as Passes from "./passes.ts"
+import * as Preview from "./preview.ts"
 import * as Recover from "./recover.ts"
 import * as Requests from "./request.ts"
 import * as Runtime from "./runtime.ts"
@@ -237,8 +238,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
   follow(begun.state.call.route)
   yield* Effect.addFinalizer(() => close(runtime))
   if (begun.log !== undefined) yield* resume(runtime)
-  const pass: Stage.Stage<E> = (given) =>
-    Effect.provideContext((policy.routes.get(runtime.policy) ?? policy).pass(given), context)
+  const policyNow = () => policy.routes.get(runtime.policy) ?? policy
+  const pass: Stage.Stage<E> = (given) => Effect.provideContext(policyNow().pass(given), context)
   const request = (call: Call) =>
     Turn.exclusively(runtime, (turn) => {
       follow(call.route)
@@ -290,6 +291,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
         Semaphore.withPermitsIfAvailable(runtime.compacting, 1)(Manual.compactNow(runtime, pass, manual)),
         Effect.fromOption
       ).pipe(Effect.catchTag("NoSuchElementError", () => Effect.fail(new CompactionBusy()))),
+    preview: (cause = "pressure") =>
+      reading(runtime, (turn) => Preview.run(turn, cause, { stage: pass, rungs: policyNow().pass.ladder?.rungs })),
     isDurable: begun.log !== undefined,
     fork: Effect.flatMap(
       reading(runtime, (turn) => Effect.map(Turn.whole(turn), () => Session.settled(turn.state))),

@@ -95,6 +95,7 @@ export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summar
   return {
     cause,
     aim,
+    isPreview: false,
     closed: null,
     view: before,
     before,

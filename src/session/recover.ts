@@ -17,6 +17,13 @@ import * as Written from "./written.ts"
 /** A view that is tried after an overflow is at most this share of what was refused, or of the maximum that was named. */
 const share = 0.8
 
+/** What the request that is refused costs, by price in tokens: the one in flight, or the view. */
+export const refusedPriceOf = ({ runtime, state: { meter, unsent }, state }: Turn.Turn): number =>
+  (unsent === null ? null : meter.inFlight)?.price ?? Layout.priceOf(Runtime.layoutOf(runtime, state))
+
+/** What a pass after an overflow comes down to, where so much fits at most; in tokens of price. */
+export const aimOf = (most: number): number => Math.floor(most * share)
+
 /**
  * Makes a smaller view after the provider refused the last one: the policy's own pass with a lower aim, well below what was
  * refused. Nothing stands before it: the refusal is all the evidence there is.
@@ -27,19 +34,16 @@ export const run = Effect.fnUntraced(function*<E, R>(
   call: Call,
   stage: Stage.Stage<E, R>
 ): Effect.fn.Return<Request, E | ContextCannotFit | SessionStore.SessionLost, R> {
-  const { meter, unsent } = turn.state
-  const inFlight = unsent === null ? null : meter.inFlight
   const data = Requests.dataOf(call)
   const window = Budget.windowOf(turn.runtime.settings, data)
-  const layout = Runtime.layoutOf(turn.runtime, turn.state)
-  const refusedPrice = inFlight?.price ?? Layout.priceOf(layout)
+  const refusedPrice = refusedPriceOf(turn)
   const { maximum = null, tokens = null } = TokenMeter.plausibleRefusal(refused, refusedPrice, window)
   Turn.take(turn, { _tag: "Refused", tokens, maximum, window, call: data })
   const measured = Passes.measure(turn, turn.state.call)
   const given = Passes.passOf(turn, measured, { cause: "overflow", aim: null, summarise: null })
   const scale = tokens === null || refusedPrice === 0 ? 1 : tokens / refusedPrice
   const most = Math.min(refusedPrice, maximum === null ? Infinity : maximum / scale)
-  const aim = Math.floor(most * share)
+  const aim = aimOf(most)
   const summarise = Written.inPass(turn, measured.sending, Written.spared(aim))
   const outcome = yield* Effect.tapError(
     Passes.decide(turn, Passes.passOf(turn, measured, { cause: "overflow", aim, summarise }), stage),

@@ -29,11 +29,15 @@ export const ahead: Choice = (self, { sizes }, { price }) => Spans.ahead(self, s
 /** All that can be spared, down to a price. */
 export const spared = (aim: number): Choice => (self) => Spans.spared(self, aim)
 
-/** How a pass has a summary written while it waits; `null` where it may not. Whatever comes of it, the pass goes on. */
+/**
+ * How a pass has a summary written while it waits; `null` where it may not. Whatever comes of it, the pass goes on. `ask` is
+ * given what is to be summarised; by default a model is asked.
+ */
 export const inPass = (
   turn: Turn.Turn,
   sending: Sending.Sending,
-  choice: Choice
+  choice: Choice,
+  ask?: (plan: Summarise.Plan) => Effect.Effect<Stage.Ready | null>
 ): Passes.Purpose["summarise"] => {
   const { runtime: { summaries }, state } = turn
   if (summaries === undefined || !Summaries.mayAsk(summaries, state)) return null
@@ -43,7 +47,8 @@ export const inPass = (
       const isPruned = view.decisions.length > known
       const span = choice(summaries, sized, view)
       const plan = Spans.planOf(turn, sending, sized, { view, span, fallback: isPruned ? "pruned" : null })
-      return plan === undefined ? Effect.succeed(null) : Summaries.ask(turn, summaries, plan)
+      if (plan === undefined) return Effect.succeed(null)
+      return ask === undefined ? Summaries.ask(turn, summaries, plan) : ask(plan)
     })
 }
 
