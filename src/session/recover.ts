@@ -18,8 +18,14 @@ import * as Written from "./written.ts"
 const share = 0.8
 
 /** What the request that is refused costs, by price in tokens: the one in flight, or the view. */
-export const refusedPriceOf = ({ runtime, state: { meter, unsent }, state }: Turn.Turn): number =>
-  (unsent === null ? null : meter.inFlight)?.price ?? Layout.priceOf(Runtime.layoutOf(runtime, state))
+export const refusedPriceOf = ({ runtime, state: { entries, meter, unsent }, state }: Turn.Turn): number => {
+  const inFlight = unsent === null ? null : meter.inFlight
+  if (inFlight !== null) return inFlight.price
+  const layout = Runtime.layoutOf(runtime, state)
+  // A session that was opened just now has laid out nothing yet. What is told of repairs is told with the request.
+  Layout.update(layout, entries)
+  return Layout.priceOf(layout)
+}
 
 /** What a pass after an overflow comes down to, where so much fits at most; in tokens of price. */
 export const aimOf = (most: number): number => Math.floor(most * share)

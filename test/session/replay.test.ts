@@ -10,6 +10,8 @@ import * as Summarizer from "effect-compaction/Summarizer"
 import type * as View from "effect-compaction/View"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Runtime from "../../src/session/runtime.ts"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
@@ -68,8 +70,32 @@ const check = Effect.fnUntraced(
   }
 )
 
-/** Plays a script on a session with a log; whatever happens, the log says all of it. */
-const play = Effect.fnUntraced(function*(script: Script.Script) {
+/** What is looked at while a script is played. */
+interface Watch {
+  /** Before a request is made of the session. */
+  readonly asked: (script: Script.Script, store: SessionStore.Log, budget: number | undefined) => Effect.Effect<unknown>
+  /** After each operation. */
+  readonly done: (
+    script: Script.Script,
+    store: SessionStore.Log,
+    live: Manager,
+    at: string
+  ) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Whatever happens, the log says all of it: a session that is read from it sends the same and is the same. */
+const replaying: Watch = {
+  asked: (script, store, budget) =>
+    Effect.scoped(
+      Effect.gen(function*() {
+        return yield* sentBy(yield* open(script, yield* copied(store)), budget)
+      }).pipe(Effect.orDie)
+    ),
+  done: (script, store, live, at) => Effect.orDie(check(script, store, live, at))
+}
+
+/** Plays a script on a session with a log; `lines` are what was sent, and the names of what failed. */
+const play = Effect.fnUntraced(function*(script: Script.Script, watch: Watch, lines: Array<unknown> = []) {
   const random = Random.make(script.seed)
   const store = yield* OneLog.memory
   const live = yield* open(script, store)
@@ -89,11 +115,10 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
           yield* Effect.result(live.sync(Prompt.fromMessages(kept)))
           break
         }
-        const expected = yield* Effect.scoped(Effect.gen(function*() {
-          const replayed = yield* open(script, yield* copied(store))
-          return yield* sentBy(replayed, operation.budget)
-        }))
-        assert.deepStrictEqual(yield* sentBy(live, operation.budget), expected, where)
+        const expected = yield* watch.asked(script, store, operation.budget)
+        const sent = yield* sentBy(live, operation.budget)
+        lines.push(sent)
+        if (expected !== undefined) assert.deepStrictEqual(sent, expected, where)
         const { breakdown, pressure } = yield* live.figures
         const { items, price } = yield* live.view
         const checkpoints = items.filter(({ entry }) => entry?.origin === "library")
@@ -120,7 +145,7 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
       default:
         break
     }
-    yield* check(script, store, live, where)
+    yield* watch.done(script, store, live, where)
     if (random.chance(0.3)) {
       // What is next to nothing of its price is no bill: see the tests of the meter.
       const total = 1_000 + random.below(19_000)
@@ -138,21 +163,21 @@ const play = Effect.fnUntraced(function*(script: Script.Script) {
           assert.strictEqual(billed.output, bills.reduce((sum, bill) => sum + bill.output, 0))
         }
       } else yield* live.abandon()
-      yield* check(script, store, live, `${where}, observed`)
+      yield* watch.done(script, store, live, `${where}, observed`)
     }
     if (owned && random.chance(0.08)) {
       const maximum = 500 + random.below(4_000)
       yield* Effect.result(live.recover({ tokens: maximum + 1 + random.below(4_000), maximum }))
-      yield* check(script, store, live, `${where}, refused`)
+      yield* watch.done(script, store, live, `${where}, refused`)
     }
     if (random.chance(0.08)) {
       const done = yield* Effect.result(live.compactNow({ commandId: `c${at}` }))
       seen.add(`compactNow ${done._tag === "Failure" ? done.failure._tag : done.success._tag}`)
-      yield* check(script, store, live, `${where}, compacted`)
+      yield* watch.done(script, store, live, `${where}, compacted`)
     }
     if (owned && random.chance(0.05)) {
       yield* live.rewind(random.below(40))
-      yield* check(script, store, live, `${where}, rewound`)
+      yield* watch.done(script, store, live, `${where}, rewound`)
     }
     if (random.chance(0.05)) yield* SessionLog.snapshot(store)
     yield* Effect.yieldNow
@@ -170,7 +195,7 @@ describe("live state equals replayed state", () => {
       Effect.gen(function*() {
         const seen = new Set<string>()
         for (let seed = 1; seed <= count; seed++) {
-          for (const each of yield* Effect.scoped(play(Script.make(seed)))) seen.add(each)
+          for (const each of yield* Effect.scoped(play(Script.make(seed), replaying))) seen.add(each)
         }
         const expected = [
           ...Object.keys(Session.Event.cases),
@@ -179,6 +204,38 @@ describe("live state equals replayed state", () => {
           "compactNow CompactionBusy"
         ]
         assert.deepStrictEqual(expected.filter((each) => !seen.has(each)), [])
+      }),
+    4 * minutes
+  )
+})
+
+describe("what is kept from call to call is a cache", () => {
+  const sessions = Number(process.env["SESSION_SCRIPTS"] ?? 60)
+
+  /** All that a session sent, and its state after each operation. */
+  const played = Effect.fnUntraced(function*(seed: number) {
+    const lines: Array<unknown> = []
+    const recording: Watch = {
+      asked: () => Effect.succeed(undefined),
+      done: (_script, _store, live, at) =>
+        Effect.orDie(Effect.map(Effect.all([live.export, live.view]), ([state, view]) => {
+          lines.push(at, JSON.stringify(state), shown(view))
+        }))
+    }
+    yield* Effect.scoped(play(Script.make(seed), recording, lines))
+    return lines
+  })
+
+  it.effect(
+    `throwing every cache away before each call changes no byte of ${sessions} random sessions`,
+    () =>
+      Effect.gen(function*() {
+        for (let seed = 1; seed <= sessions; seed++) {
+          const kept = yield* played(seed)
+          const thrown = yield* Effect.provideService(played(seed), Runtime.KeepCaches, false)
+          assert.isAbove(kept.length, 0)
+          assert.deepStrictEqual(thrown, kept, `seed ${seed}`)
+        }
       }),
     4 * minutes
   )
