@@ -5,6 +5,31 @@
  * in, gives its JSON Schema, and knows the union of errors and services of all of them. `RungKind.make` makes a kind of
  * rung; {@link gate}, {@link stage} and {@link guard} make the others, and `Policy.withKinds` takes them all.
  *
+ * **Example** (A gate of one's own in the pass of a policy)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Kind from "effect-compaction/Kind"
+ * import * as Policy from "effect-compaction/Policy"
+ *
+ * class TooShort extends Schema.TaggedError<TooShort>("app/TooShort")("TooShort", { entries: Schema.Natural }) {}
+ *
+ * const AtLeast = Kind.gate("app/atLeast", {
+ *   options: Schema.Struct({ entries: Schema.Natural }),
+ *   build: ({ entries }) => (pass) =>
+ *     pass.entries < entries ? Effect.fail(new TooShort({ entries: pass.entries })) : Effect.succeed(pass)
+ * })
+ *
+ * const AppPolicy = Policy.withKinds(AtLeast)
+ *
+ * const program = AppPolicy.decode({
+ *   pass: [{ _tag: "pressure" }, { _tag: "app/atLeast", entries: 20 }, { _tag: "ladder" }, { _tag: "clearAtLeast" }]
+ * }).pipe(Effect.map((policy) => policy.pass?.length))
+ *
+ * Effect.runPromise(program) // => 4
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

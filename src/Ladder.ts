@@ -311,7 +311,7 @@ export const make = <const Rungs extends ReadonlyArray<Rung.Any>>(
 }
 
 /**
- * The default ladder: eight rungs that only truncate at first, and remove more and more.
+ * The ladder of `context-simple`: eight rungs that only truncate at first, and remove more and more.
  *
  * @category constructors
  * @since 0.1.0
@@ -328,7 +328,7 @@ export const progressive: Ladder<never, never, Progressive> = make(
   // What the constructors name them, which no type says of a fraction.
 ) as Ladder<never, never, Progressive>
 
-/** The names of the rungs of the default ladder. */
+/** The names of its rungs. */
 type Progressive =
   | "truncate-25"
   | "truncate-50"
@@ -338,6 +338,36 @@ type Progressive =
   | "truncate-100"
   | "remove-0.3"
   | "last-resort"
+
+/**
+ * The ladder of a policy that names none: results go before messages do, and the words of people go last. See
+ * `Policy.recommended`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const recommended: Ladder<never, never, Recommended> = make(
+  Rung.truncateToolResults({ fraction: 1 }),
+  Rung.clearToolResults({ keep: 3 }),
+  Rung.truncateLarge({ over: 0.3, keep: 0.2 }),
+  Rung.removeOthers({ relax: 1, keep: 12 }),
+  Rung.removeOthers({ relax: 0.6, keep: 12 }),
+  Rung.removeOthers({ relax: 0.3, keep: 12 }),
+  Rung.removeOthers({ relax: 0, keep: 12 }),
+  Rung.shortenPeople({ share: 0.1, above: 0.5 })
+  // As above.
+) as Ladder<never, never, Recommended>
+
+/** The names of its rungs. */
+type Recommended =
+  | "truncate-100"
+  | "clear"
+  | "truncate-large"
+  | "remove-others"
+  | "remove-others-0.6"
+  | "remove-others-0.3"
+  | "remove-others-0"
+  | "shorten-people"
 
 /** The names among these that some rung has for certain: not those of which the compiler knows only a pattern. */
 type Certain<Names extends string> = Names extends string ? {} extends Record<Names, 1> ? never : Names : never

@@ -41,10 +41,11 @@ import * as PolicyChecks from "./policy/checks.ts"
 import * as PolicyJson from "./policy/json.ts"
 import { isPass, type Pass, type PassError, passFrom, passOf } from "./policy/pass.ts"
 import { byRoute, type Options, prepare, type Prepared, resolve, type Resolved } from "./policy/prepare.ts"
-import { presets, progressive } from "./policy/presets.ts"
+import { presets, standard } from "./policy/presets.ts"
 import * as Problems from "./policy/problems.ts"
 import { PolicyError } from "./policy/problems.ts"
 import * as Source from "./policy/source.ts"
+import * as Stages from "./policy/stages.ts"
 import * as RungKind from "./RungKind.ts"
 import * as Settings from "./Settings.ts"
 
@@ -70,17 +71,19 @@ export {
  * @category constructors
  * @since 0.1.0
  */
-export const pass: Pass<PassError> = passOf(Ladder.progressive)
+export const pass: Pass<PassError> = passOf(Ladder.recommended)
 
 /** A policy without its routes. */
-type OneOf<Kinds extends ReadonlyArray<Kind.Any>> =
-  & Settings.Settings
-  & { readonly ladder: ReadonlyArray<Kind.Spec<Kind.Rungs<Kinds>>> }
+type OneOf<Kinds extends ReadonlyArray<Kind.Any>> = Settings.Settings & {
+  readonly ladder: ReadonlyArray<Kind.Spec<Kind.Rungs<Kinds>>>
+  readonly pass?: ReadonlyArray<Kind.Spec<Kind.Stages<Kinds>>>
+}
 
 /** The same as it is written. */
-type OneInputOf<Kinds extends ReadonlyArray<Kind.Any>> =
-  & Settings.Input
-  & { readonly ladder?: ReadonlyArray<Kind.SpecInput<Kind.Rungs<Kinds>>> }
+type OneInputOf<Kinds extends ReadonlyArray<Kind.Any>> = Settings.Input & {
+  readonly ladder?: ReadonlyArray<Kind.SpecInput<Kind.Rungs<Kinds>>>
+  readonly pass?: ReadonlyArray<Kind.SpecInput<Kind.Stages<Kinds>>>
+}
 
 /**
  * A policy that is written in certain kinds.
@@ -88,6 +91,9 @@ type OneInputOf<Kinds extends ReadonlyArray<Kind.Any>> =
  * **Details**
  *
  * - `ladder`: the rungs, climbed first to last; with no rung at all nothing is ever compacted.
+ * - `pass`: the gates, stages and guards around the ladder, in the order in which they are run, in place of the standard
+ *   ones, which are `overhead`, `signedReasoning`, `media`, `pressure`, `provenance`, `absorb`, `summarise`, `ladder` and
+ *   `clearAtLeast`. A guard judges the stages before it, back to a gate, or to a stage that another guard judged.
  * - `byRoute`: the policies of calls to certain models, by pattern, each in full; see {@link byRoute}.
  *
  * @category models
@@ -120,18 +126,18 @@ export type InputOf<Kinds extends ReadonlyArray<Kind.Any>> = OneInputOf<Kinds> &
 }
 
 /**
- * What a policy that was written as data is in code: its settings and its ladder.
+ * What a policy that was written as data is in code: its settings, its ladder, and its pass where it is written.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Written<out E = never, out R = never> extends Options<E, R> {
+export interface Written<out E = never, out R = never, out P = PassError> extends Options<E, R, P> {
   readonly settings: Settings.Input
   readonly ladder: Ladder.Ladder<E, R>
 }
 
 /** The kinds of this library. */
-type BuiltIn = typeof RungKind.builtIn.kinds
+type BuiltIn = [...typeof RungKind.builtIn.kinds, ...typeof Stages.builtIn]
 
 /**
  * A policy that is written in the kinds of this library.
@@ -171,18 +177,29 @@ export interface Policies<Kinds extends ReadonlyArray<Kind.Any>> {
     over?: Settings.Input
   ) => Effect.Effect<PolicyOf<Kinds>, PolicyError, FileSystem.FileSystem | Path.Path>
   /** The policy in code. Its errors and services are those of all kinds that it may be written in. */
-  readonly options: (policy: PolicyOf<Kinds>) => Written<Kind.Error<Kinds[number]>, Kind.Services<Kinds[number]>>
+  readonly options: (
+    policy: PolicyOf<Kinds>
+  ) => Written<
+    Kind.Error<Kind.Rungs<Kinds>>,
+    Kind.Services<Kinds[number]>,
+    PassError | Kind.Error<Kind.Stages<Kinds>>
+  >
   /** The JSON Schema (draft 2020-12) of a policy as it is written. Checks over several keys are not in it. */
   readonly jsonSchema: () => JsonSchema.JsonSchema
 }
 
+const builtInKinds = [...RungKind.builtIn.kinds, ...Stages.builtIn] as const
+
 /** Everything but the types: kinds are values, so what decodes is known only from them. */
 const make = (kinds: ReadonlyArray<Kind.Any>) => {
   const catalog = RungKind.catalog(...kinds.filter((kind): kind is RungKind.Any => kind.role === "rung"))
-  const ladder = Schema.withDecodingDefaultKey<typeof catalog.schema>(Effect.succeed(progressive))(catalog.schema)
+  const ladder = Schema.withDecodingDefaultKey<typeof catalog.schema>(Effect.succeed(standard))(catalog.schema)
+  const byTag = new Map(kinds.map((kind) => [kind.tag, kind]))
+  const stages = Array.from(byTag.values()).filter(({ role }) => role !== "rung").map(({ schema }) => schema)
+  const passSchema = Schema.optionalKey(Schema.Array(Schema.Union(stages)))
   const one = Settings.Settings
-    .mapFields((fields) => ({ ...fields, ladder }), { unsafePreserveChecks: true })
-    .check(PolicyChecks.all)
+    .mapFields((fields) => ({ ...fields, ladder, pass: passSchema }), { unsafePreserveChecks: true })
+    .check(PolicyChecks.all, PolicyChecks.gated(byTag))
   const schema = one.mapFields(
     (fields) => ({ ...fields, byRoute: Schema.optionalKey(Schema.Record(Schema.String, one)) }),
     { unsafePreserveChecks: true }
@@ -190,10 +207,14 @@ const make = (kinds: ReadonlyArray<Kind.Any>) => {
   const names = (input: unknown) => PolicyJson.names(kinds, Object.keys(schema.fields), input)
   const decodeFull = (input: unknown) => Problems.decode(schema, input, names(input))
   const written = PolicyJson.writtenPresets(presets)
-  const inCode = ({ ladder: specs, ...settings }: typeof one.Type): Written<unknown, unknown> => ({
-    settings: PolicyJson.written(settings),
-    ladder: catalog.build(specs)
-  })
+  const inCode = ({ ladder: specs, pass: order, ...settings }: typeof one.Type): Written<unknown, unknown, unknown> => {
+    const built = catalog.build(specs)
+    return {
+      settings: PolicyJson.written(settings),
+      ladder: built,
+      ...(order === undefined ? {} : { pass: Stages.passOf(order, byTag, built) })
+    }
+  }
   return {
     kinds,
     Schema: schema,
@@ -208,7 +229,7 @@ const make = (kinds: ReadonlyArray<Kind.Any>) => {
         Source.inFile(file)
       )
     },
-    options: ({ byRoute: routes, ...policy }: typeof schema.Type): Written<unknown, unknown> =>
+    options: ({ byRoute: routes, ...policy }: typeof schema.Type): Written<unknown, unknown, unknown> =>
       routes === undefined ? inCode(policy) : {
         ...inCode(policy),
         byRoute: Object.fromEntries(Object.entries(routes).map(([pattern, each]) => [pattern, inCode(each)]))
@@ -216,8 +237,8 @@ const make = (kinds: ReadonlyArray<Kind.Any>) => {
     jsonSchema: () =>
       PolicyJson.schemaOf(
         one,
-        { ...Settings.defaults, ladder: progressive },
-        kinds.length === RungKind.builtIn.kinds.length
+        { ...Settings.defaults, ladder: standard },
+        kinds.length === builtInKinds.length
       )
   }
 }
@@ -263,7 +284,7 @@ export const withKinds = <const Kinds extends ReadonlyArray<Kind.Any>>(
   ...kinds: Kinds
 ): Policies<[...BuiltIn, ...Kinds]> =>
   // The types say of each kind what its constructor inferred of it; at run time they are all one.
-  make([...RungKind.builtIn.kinds, ...kinds]) as unknown as Policies<[...BuiltIn, ...Kinds]>
+  make([...builtInKinds, ...kinds]) as unknown as Policies<[...BuiltIn, ...Kinds]>
 
 export {
   anthropicContextEditing,

@@ -254,17 +254,17 @@ export const Settings = Schema.Struct({
     Schema.Finite.check(
       Schema.isBetween(
         { minimum: 0, maximum: 1, exclusiveMinimum: true },
-        { message: "write a ratio above 0 and up to 1, for example 0.92" }
+        { message: "write a ratio above 0 and up to 1, for example 0.95" }
       )
     ),
-    0.92
+    0.95
   ),
-  targetUsage: key(share("write a ratio from 0 to below compactThreshold, for example 0.5"), 0.5),
+  targetUsage: key(share("write a ratio from 0 to below compactThreshold, for example 0.43"), 0.43),
   protectedRecent: key(share("write a ratio from 0 to 1, for example 0.3"), 0.3),
-  protectedToolResults: key(Schema.Int, 5),
-  standingInstructions: key(share("write a share of the budget from 0 to 1, for example 0.02; 0 turns it off"), 0),
+  protectedToolResults: key(Schema.Int, 3),
+  standingInstructions: key(share("write a share of the budget from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
   truncateChars: key(natural("write a number of characters, 0 or more, for example 250"), 250),
-  shape: key(Decision.Shape, "head"),
+  shape: key(Decision.Shape, "headTail"),
   budgetTokens: Schema.optionalKey(natural("write a number of tokens, 0 or more, for example 2000")),
   budgetByTool: key(
     Schema.Record(Schema.String, natural("write a number of tokens, 0 or more, for example 2000")),
@@ -285,7 +285,7 @@ export const Settings = Schema.Struct({
   countSkips: key(Schema.Literals(["every", "whenGrown"]), "whenGrown"),
   clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
   whenInfeasible: key(Schema.Literals(["send", "fail"]), "send"),
-  meter: key(TokenMeter.Mode, "estimate"),
+  meter: key(TokenMeter.Mode, "hybrid"),
   sizing: Schema.optionalKey(Schema.Literals(["price", "provider"])),
   provenanceGate: Schema.optionalKey(Schema.Boolean),
   strict: key(Schema.Boolean, false),
@@ -367,7 +367,7 @@ export const amountOf = (amount: number, limit: number): number => Math.floor(am
  * @category getters
  * @since 0.1.0
  */
-export const isGated = (self: Settings): boolean => self.provenanceGate ?? self.meter === "hybrid"
+export const isGated = (self: Settings): boolean => self.provenanceGate ?? false
 
 /**
  * Whether the ladder sizes its work in the provider's tokens instead of prices.
@@ -376,4 +376,4 @@ export const isGated = (self: Settings): boolean => self.provenanceGate ?? self.
  * @since 0.1.0
  */
 export const isSizedByProvider = (self: Settings): boolean =>
-  (self.sizing ?? (self.meter === "calibrated" ? "provider" : "price")) === "provider"
+  (self.sizing ?? (self.meter === "estimate" ? "price" : "provider")) === "provider"

@@ -7,6 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import { answers, assistant, bytesOf, prompt, result, system, user, words } from "./core/conversation.ts"
+import { seeded } from "./seed.ts"
 
 const call = (id: string, name: string) =>
   Prompt.makePart("tool-call", { id, name, params: { path: id }, providerExecuted: false })
@@ -59,7 +60,9 @@ const scenarios: ReadonlyArray<Scenario> = [
 
 /** Everything a session shows: each prompt, each event, the decisions, and what is counted. */
 const dump = Effect.fnUntraced(function*(settings: Settings.Input, { budget, length, rounds }: Scenario) {
-  const manager = yield* ContextManager.make({ settings: { targetUsage: 0.6, protectedToolResults: 2, ...settings } })
+  const manager = yield* ContextManager.make(
+    seeded({ settings: { targetUsage: 0.6, protectedToolResults: 2, ...settings } })
+  )
   const lines: Array<string> = []
   yield* manager.append(prompt(system("You are a careful engineer.")))
   for (const n of Arr.range(0, rounds - 1)) {
@@ -146,9 +149,9 @@ const workload = Effect.fnUntraced(function*(
   line: (n: number) => string,
   answer: (n: number) => string
 ) {
-  const manager = yield* ContextManager.make({
+  const manager = yield* ContextManager.make(seeded({
     settings: { notice: false, protectedToolResults: 1, targetUsage: 0.6, ...settings }
-  })
+  }))
   yield* manager.append(prompt(user("find out what is wrong")))
   for (const n of Arr.range(0, 11)) {
     const made = Prompt.makeMessage("assistant", { content: [call(`w${n}`, "bash")] })

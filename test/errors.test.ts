@@ -34,6 +34,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import * as PolicyInput from "../src/cli/PolicyInput.ts"
 import * as SettingsFlags from "../src/cli/SettingsFlags.ts"
 import { prompt, session, system, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 import * as OneLog from "./session/oneLog.ts"
 import * as Sessions from "./summary/Sessions.ts"
 
@@ -68,7 +69,7 @@ const openFile = (directory: string) => Effect.provide(SessionStore.openDirector
 
 const asking = (settings: Settings.Input, content = session) =>
   Effect.gen(function*() {
-    const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+    const manager = yield* ContextManager.make(seeded({ settings: { notice: false, ...settings } }))
     yield* manager.append(content)
     return yield* manager.request
   })
@@ -114,7 +115,7 @@ const running = (fails: string) =>
           : log.append(events),
       flush: fails === "flush" ? Effect.fail(full("flush")) : log.flush
     }
-    const manager = yield* ContextManager.open("one", { settings: Sessions.base }).pipe(
+    const manager = yield* ContextManager.open("one", seeded(seeded({ settings: Sessions.base }))).pipe(
       OneLog.provide(failing)
     )
     yield* Sessions.playToTrigger(manager)
@@ -140,13 +141,13 @@ const rows: ReadonlyArray<Row> = [
   {
     error: "ProvenanceRefused",
     names: ["observe", "provenanceGate"],
-    test: Effect.flatMap(Stage.fromPrompt(session, { budget: 100_000 }), Gate.provenance)
+    test: Effect.flatMap(Stage.fromPrompt(session, { settings: seed(), budget: 100_000 }), Gate.provenance)
   },
   {
     error: "ContextCannotFit",
     names: ["window"],
     test: Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* manager.append(prompt(Marks.set(user(words("head", 40_000)), { pinned: true })))
       const request = yield* manager.request
       return yield* manager.recover({ tokens: request.count.tokens, maximum: 2_000 })
@@ -191,7 +192,7 @@ const rows: ReadonlyArray<Row> = [
   {
     error: "InvalidMessages",
     names: ["messages[0].content[0].result"],
-    test: Effect.flatMap(ContextManager.make(), (manager) =>
+    test: Effect.flatMap(ContextManager.make(seeded()), (manager) =>
       manager.append(Prompt.makeMessage("tool", {
         content: [
           Prompt.makePart("tool-result", { id: "a", name: "t", isFailure: false, result: 1n, providerExecuted: false })
@@ -304,7 +305,7 @@ const rows: ReadonlyArray<Row> = [
     test: Effect.gen(function*() {
       const store = yield* OneLog.memory
       yield* store.append([{ _tag: "OfTheFuture" }])
-      return yield* ContextManager.open("session").pipe(OneLog.provide(store))
+      return yield* ContextManager.open("session", seeded(seeded())).pipe(OneLog.provide(store))
     })
   },
   {
@@ -399,7 +400,7 @@ describe("errors", () => {
 
   it.effect("what the messages name is there: settings, presets, modules, and what a manager can be asked", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make()
+      const manager = yield* ContextManager.make(seeded())
       const known = new Set([
         ...Object.keys(Settings.Settings.fields),
         ...Object.keys(Settings.Summary.fields).map((key) => `summary.${key}`),

@@ -10,6 +10,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Payload from "../src/wire/payload.ts"
 import { answers, assistant, bytesOf, calls, prompt, result, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 const file = (data: string | Uint8Array | URL, mediaType = "image/png") => Prompt.makePart("file", { mediaType, data })
 
@@ -29,7 +30,7 @@ const placed = (pass: Stage.Pass) =>
   pass.view.items.filter((item) => item.state === "placeholder").map((item) => item.seq)
 
 const limited = (content: Prompt.Prompt, settings: Settings.Input) =>
-  Effect.flatMap(Stage.fromPrompt(content, { settings, budget: 1_000_000 }), Media.limit)
+  Effect.flatMap(Stage.fromPrompt(content, { settings: seed(settings), budget: 1_000_000 }), Media.limit)
 
 const shots = prompt(...Arr.range(0, 9).flatMap((n) => shot(n)), user("and now?"))
 
@@ -187,7 +188,7 @@ const session = Effect.fnUntraced(function*(
   settings: Settings.Input,
   turns: ReadonlyArray<ReadonlyArray<Prompt.Message>>
 ) {
-  const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+  const manager = yield* ContextManager.make(seeded({ settings: { notice: false, ...settings } }))
   const requests: Array<ContextManager.Request> = []
   for (const [human, answer] of turns) {
     yield* manager.append(prompt(human!))
@@ -203,7 +204,7 @@ const namedIn = (requests: ReadonlyArray<ContextManager.Request>) =>
 
 describe("what is above a limit and must stay", () => {
   const asked = Effect.fnUntraced(function*(settings: Settings.Input, ...turns: ReadonlyArray<Prompt.Prompt>) {
-    const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+    const manager = yield* ContextManager.make(seeded({ settings: { notice: false, ...settings } }))
     const requests: Array<ContextManager.Request> = []
     for (const turn of turns) {
       yield* manager.append(turn)
@@ -256,7 +257,7 @@ describe("what is above a limit and must stay", () => {
       )
       const counts = requests.map((request) => namedIn([request]).length)
       assert.deepStrictEqual(counts, [1, 0, 1, 0, 1])
-      const restored = yield* ContextManager.make({ settings: { notice: false, maxImages: 1 } })
+      const restored = yield* ContextManager.make(seeded({ settings: { notice: false, maxImages: 1 } }))
       yield* restored.restore(yield* manager.export)
       yield* restored.append(prompt(calls("b"), answers(result("b", "text"))))
       assert.strictEqual(namedIn([yield* restored.request]).length, 0, "it was named before")
@@ -301,7 +302,7 @@ describe("media limits in a session", () => {
 
   it.effect("42 screenshots of one turn: every request is within the limit, the newest are there (R46)", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false, maxRequestBytes: 8_000 } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false, maxRequestBytes: 8_000 } }))
       yield* manager.append("look around")
       let boundaries = 0
       for (let n = 0; n < 42; n++) {
@@ -340,7 +341,7 @@ describe("media limits in a session", () => {
       }
       const reads = Effect.fnUntraced(function*(settings: Settings.Input) {
         read = 0
-        const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } }).pipe(
+        const manager = yield* ContextManager.make(seeded({ settings: { notice: false, ...settings } })).pipe(
           Effect.provideService(Estimator.Estimator, Estimator.make(() => 1))
         )
         for (let n = 0; n < 300; n++) {
@@ -357,10 +358,10 @@ describe("media limits in a session", () => {
 
   it.effect("restored, the session says the same", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false, maxImages: 4 } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false, maxImages: 4 } }))
       yield* manager.append(shots)
       const request = yield* manager.request
-      const restored = yield* ContextManager.make({ settings: { notice: false } })
+      const restored = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* restored.restore(yield* manager.export)
       assert.strictEqual(bytesOf((yield* restored.request).prompt), bytesOf(request.prompt))
     }).pipe(Effect.scoped))

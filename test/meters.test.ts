@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { answers, assistant, bytesOf, calls, result, system, turn, user, words } from "./core/conversation.ts"
 import * as Random from "./properties/Random.ts"
+import { seeded } from "./seed.ts"
 
 const modes = TokenMeter.Mode.literals
 
@@ -22,7 +23,7 @@ const play = Effect.fnUntraced(function*(
   steps: ReadonlyArray<ReadonlyArray<Prompt.Message>>,
   billOf: (price: number, at: number) => TokenMeter.Usage | undefined
 ): Effect.fn.Return<Played, unknown, Scope.Scope> {
-  const manager = yield* ContextManager.make({ settings: { notice: false, ...settings } })
+  const manager = yield* ContextManager.make(seeded({ settings: { notice: false, ...settings } }))
   const requests: Array<ContextManager.Request> = []
   for (const [at, messages] of steps.entries()) {
     yield* manager.append(Prompt.fromMessages(messages))
@@ -227,9 +228,9 @@ describe("meters", () => {
   it.effect("one absurd bill empties no view, and what a refusal says without bounds harms no session", () =>
     Effect.gen(function*() {
       for (const [meter, first] of [["calibrated", 873_000], ["hybrid", 873_000], ["calibrated", 190_000]] as const) {
-        const manager = yield* ContextManager.make({
+        const manager = yield* ContextManager.make(seeded({
           settings: { window: 200_000, meter, provenanceGate: false, notice: false }
-        })
+        }))
         yield* manager.append(
           Prompt.fromMessages([user("go"), ...Arr.range(0, 39).flatMap((n) => turn(`c${n}`, 4_000))])
         )

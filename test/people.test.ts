@@ -12,10 +12,11 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Standing from "../src/text/standing.ts"
 import { answers, assistant, calls, changesOf, prompt, result, system, turn, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 const start = (messages: ReadonlyArray<Prompt.Message>, budget: number, settings: Settings.Input = {}) =>
   Stage.fromPrompt(prompt(...messages), {
-    settings: { protectedToolResults: 3, targetUsage: 0.4, ...settings },
+    settings: seed({ protectedToolResults: 3, targetUsage: 0.4, ...settings }),
     budget
   })
 
@@ -34,7 +35,7 @@ const ladder = recommended.ladder
 /** What a session under a policy sends at the end, and what it published. */
 const played = (policy: Policy.Policy, messages: ReadonlyArray<Prompt.Message>, maxTokens: number) =>
   Effect.gen(function*() {
-    const manager = yield* ContextManager.make(Policy.options({ ...policy, maxTokens, notice: false }))
+    const manager = yield* ContextManager.make(seeded(Policy.options({ ...policy, maxTokens, notice: false })))
     const events: Array<CompactionEvent.CompactionEvent> = []
     let text = ""
     for (const message of messages) {

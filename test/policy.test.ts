@@ -122,11 +122,16 @@ describe("Policy.decode", () => {
   it.effect("fills in the defaults, which are those of the settings and of the default ladder", () =>
     Effect.gen(function*() {
       const policy = yield* Policy.decode({})
-      assert.deepStrictEqual(policy, Policy.contextSimple)
-      assert.deepStrictEqual(
-        Policy.options(policy).ladder.rungs.map(({ name }) => name),
-        Ladder.progressive.rungs.map(({ name }) => name)
-      )
+      assert.deepStrictEqual(policy, Policy.recommended)
+      const named = [[policy, Ladder.recommended], [Policy.contextSimple, Ladder.progressive]] as const
+      for (const [each, ladder] of named) {
+        assert.deepStrictEqual(
+          Policy.options(each).ladder.rungs.map(({ name }) => name),
+          ladder.rungs.map(({ name }) => name)
+        )
+      }
+      const manager = yield* Policy.prepare({})
+      assert.deepStrictEqual(manager.pass.ladder?.rungs, Ladder.recommended.rungs)
     }))
 
   it.effect("fills in what a rung leaves out", () =>
@@ -221,7 +226,7 @@ describe("the presets", () => {
       }))
   }
 
-  it.effect("contextSimple gives the bytes of a manager without a policy", () =>
+  it.effect("recommended gives the bytes of a manager without a policy", () =>
     Effect.gen(function*() {
       const bytes = (options: Policy.Options) =>
         Effect.gen(function*() {
@@ -229,7 +234,7 @@ describe("the presets", () => {
           yield* manager.append(session)
           return JSON.stringify(yield* manager.request)
         }).pipe(Effect.scoped)
-      const policy = { ...Policy.contextSimple, ...small }
+      const policy = { ...Policy.recommended, ...small }
       assert.strictEqual(yield* bytes(Policy.options(policy)), yield* bytes({ settings: small }))
     }))
 
@@ -239,7 +244,7 @@ describe("the presets", () => {
       const held = yield* outcomeOf(near)
       assert.deepStrictEqual(held.decisions, [])
       assert.isTrue(held.events.some(({ _tag }) => _tag === "PassRefused"))
-      assert.isAbove((yield* outcomeOf({ ...near, meter: "estimate" })).decisions.length, 0)
+      assert.isAbove((yield* outcomeOf({ ...near, provenanceGate: false })).decisions.length, 0)
     }))
 
   it.effect("anthropicContextEditing clears from 100,000 tokens on, all but the newest 3 results", () =>
@@ -395,7 +400,7 @@ describe("what is generated or written about a policy", () => {
   const shown = (value: unknown): string => value === undefined ? "—" : JSON.stringify(value)
 
   it("the JSON Schema says of every key what it means, and its default", () => {
-    const defaults: { readonly [key: string]: unknown } = { ...Policy.contextSimple }
+    const defaults: { readonly [key: string]: unknown } = { ...Policy.recommended }
     for (const [key, { default: value, description }] of Object.entries(properties)) {
       assert.isString(description, key)
       assert.deepStrictEqual(value, defaults[key], key)
@@ -420,7 +425,8 @@ describe("what is generated or written about a policy", () => {
       const set = rows.filter(([, , value]) => value !== "—")
       const summary = Object.fromEntries(set.map(([key = "", , value = ""]) => [key, JSON.parse(value) as unknown]))
       assert.deepStrictEqual(yield* Policy.decode({ summary }), yield* Policy.decode({ summary: {} }))
-      assert.deepStrictEqual(rows.map(([key]) => key), Object.keys(properties.summary?.anyOf?.[0]?.properties ?? {}))
+      const keys = Object.keys(properties.summary?.anyOf?.[0]?.properties ?? {})
+      assert.deepStrictEqual(rows.map(([key]) => key).toSorted(), keys.toSorted())
     }))
 
   it.effect("docs/options.md has every option of every kind of rung, with its default", () =>
@@ -469,4 +475,4 @@ describe("what is generated or written about a policy", () => {
 })
 
 // The settings of a policy are those of a manager; a key that were only in one of them would be lost in silence.
-exactly<Equal<Omit<Policy.Policy, "ladder" | "byRoute">, Omit<Settings.Settings, never>>>()
+exactly<Equal<Omit<Policy.Policy, "ladder" | "pass" | "byRoute">, Omit<Settings.Settings, never>>>()

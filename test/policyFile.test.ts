@@ -1,12 +1,15 @@
 /** A policy in a file: what it extends, its routes, and what is said of a file that is wrong. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Kind from "effect-compaction/Kind"
 import * as Policy from "effect-compaction/Policy"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as PlatformError from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import { session } from "./core/conversation.ts"
 
 /** A folder of files by name, below `/team`. */
 const folder = (files: { readonly [name: string]: unknown }) =>
@@ -240,5 +243,98 @@ describe("a policy by route", () => {
       Policy.byRoute({ "a/*": { window: 1 }, default: {} })
       // @ts-expect-error: what no pattern fits needs a policy
       Policy.byRoute({ "a/*": {} })
+    }))
+})
+
+/** Lets a pass through only while a session is short, and says when it does not. */
+class TooLong extends Schema.TaggedError<TooLong>("test/TooLong")("TooLong", { entries: Schema.Natural }) {}
+const Short = Kind.gate("test/short", {
+  options: Schema.Struct({ entries: Schema.Natural }),
+  build: ({ entries }) => (pass) =>
+    pass.entries > entries ? Effect.fail(new TooLong({ entries: pass.entries })) : Effect.succeed(pass)
+})
+
+/** Takes back what a pass did unless it frees so much. */
+const Frees = Kind.guard("test/frees", {
+  options: Schema.Struct({ tokens: Schema.Natural }),
+  build: ({ tokens }) => (before, after) =>
+    Effect.succeed(before.view.price - after.view.price < tokens ? before : after)
+})
+
+describe("the pass of a policy in a file", () => {
+  const { decode, options } = Policy.withKinds(Short, Frees)
+  const standard = [
+    { _tag: "overhead" },
+    { _tag: "signedReasoning" },
+    { _tag: "media" },
+    { _tag: "pressure" },
+    { _tag: "provenance" },
+    { _tag: "absorb" },
+    { _tag: "summarise" },
+    { _tag: "ladder" },
+    { _tag: "clearAtLeast" }
+  ]
+  const small = { maxTokens: 4_000, notice: false, meter: "estimate" }
+  const decided = (input: object) =>
+    Effect.gen(function*() {
+      const manager = yield* ContextManager.make(options(yield* decode({ ...small, ...input })))
+      yield* manager.append(session)
+      yield* manager.request
+      return (yield* manager.view).decisions
+    }).pipe(Effect.scoped)
+
+  it.effect("is the standard one where it is written out", () =>
+    Effect.gen(function*() {
+      const decisions = yield* decided({})
+      assert.isAbove(decisions.length, 0)
+      assert.deepStrictEqual(yield* decided({ pass: standard }), decisions)
+    }))
+
+  it.effect("runs what it names, in its order, and nothing else", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* decided({ pass: [] }), [])
+      assert.deepStrictEqual(yield* decided({ pass: [{ _tag: "pressure" }] }), [])
+      assert.isAbove((yield* decided({ pass: [{ _tag: "pressure" }, { _tag: "ladder" }] })).length, 0)
+      // Below the trigger the gate ends the pass.
+      assert.deepStrictEqual(
+        yield* decided({ maxTokens: 150_000, pass: [{ _tag: "pressure" }, { _tag: "ladder" }] }),
+        []
+      )
+    }))
+
+  it.effect("guards judge the stages before them, several the same ones", () =>
+    Effect.gen(function*() {
+      const gated = [{ _tag: "pressure" }, { _tag: "ladder" }]
+      const freeing = (tokens: number) => ({ _tag: "test/frees", tokens })
+      assert.isAbove((yield* decided({ pass: [...gated, freeing(1), freeing(1)] })).length, 0)
+      assert.deepStrictEqual(yield* decided({ pass: [...gated, freeing(1_000_000)] }), [])
+      assert.deepStrictEqual(yield* decided({ pass: [...gated, freeing(1_000_000), freeing(1)] }), [])
+      assert.deepStrictEqual(yield* decided({ pass: [...gated, freeing(1), freeing(1_000_000)] }), [])
+      // What comes after a guard is judged by the next one alone.
+      assert.isAbove(
+        (yield* decided({ pass: [...gated, freeing(1), { _tag: "absorb" }, freeing(1_000_000)] })).length,
+        0
+      )
+    }))
+
+  it.effect("fails with the errors of the kinds it names, which are in the type", () =>
+    Effect.gen(function*() {
+      const policy = yield* decode({ ...small, pass: [{ _tag: "test/short", entries: 3 }, ...standard] })
+      const manager = yield* ContextManager.make(options(policy))
+      yield* manager.append(session)
+      const caught = yield* manager.request.pipe(
+        Effect.as(0),
+        Effect.catchTag("TooLong", ({ entries }) => Effect.succeed(entries))
+      )
+      assert.isAbove(caught, 3)
+    }).pipe(Effect.scoped))
+
+  it.effect("may be that of a route alone", () =>
+    Effect.gen(function*() {
+      const policy = yield* decode({ ...small, byRoute: { "a/*": { pass: [] } } })
+      assert.deepStrictEqual([policy.pass, policy.byRoute?.["a/*"]?.pass], [undefined, []])
+      assert.isUndefined(
+        (yield* decode({ ...small, pass: [], byRoute: { "a/*": { pass: null } } })).byRoute?.["a/*"]?.pass
+      )
     }))
 })

@@ -24,7 +24,7 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   [{ maxTokens: 0 }, "maxTokens", "write a budget of at least 1 token, or leave the key out"],
   [{ notice: "yes" }, "notice", "write true or false"],
   [{ noticeReserve: -800 }, "noticeReserve", "0 or more, for example 800"],
-  [{ compactThreshold: 92 }, "compactThreshold", "write a ratio above 0 and up to 1, for example 0.92"],
+  [{ compactThreshold: 92 }, "compactThreshold", "write a ratio above 0 and up to 1, for example 0.95"],
   [{ compactThreshold: 0 }, "compactThreshold", "write a ratio above 0"],
   [{ compactThreshold: Number.NaN }, "compactThreshold", "write a finite number"],
   [{ targetUsage: -0.1 }, "targetUsage", "write a ratio from 0 to below compactThreshold"],
@@ -108,6 +108,14 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   [{ ladder: [{ _tag: "dedupeReads", tool: "", key: "path" }] }, "ladder[0].tool", "write"],
   [{ ladder: [{ _tag: "clearReasoning", keepTurns: -1 }] }, "ladder[0].keepTurns", "0 or more, for example 1"],
 
+  // The pass.
+  [{ pass: "standard" }, "pass", "write a list in brackets"],
+  [{ pass: [{ _tag: "presure" }, { _tag: "ladder" }] }, "pass[0]._tag", "write the kind of the stage, \"pressure\""],
+  [{ pass: [{ _tag: "remove", relax: 1 }] }, "pass[0]._tag", "write the kind of the stage, \"overhead\""],
+  [{ pass: [{ _tag: "pressure", at: 1 }] }, "pass[0].at", "there is no such key: take it out"],
+  [{ pass: [{ _tag: "overhead" }, { _tag: "ladder" }] }, "pass[1]", "write { \"_tag\": \"pressure\" }, or a gate"],
+  [{ pass: [{ _tag: "ladder" }, { _tag: "pressure" }] }, "pass[0]", "it would shorten every request"],
+
   // The summary.
   [{ summary: true }, "summary", "write an object in braces"],
   [{ summary: { mode: "later" } }, "summary.mode", "write \"background\" or \"between\""],
@@ -117,7 +125,7 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
   [{ summary: { model: "small" } }, "summary.model", "there is no such key"],
 
   // Between keys.
-  [{ targetUsage: 0.92 }, "targetUsage", "write a ratio below compactThreshold (0.92)"],
+  [{ targetUsage: 0.95 }, "targetUsage", "write a ratio below compactThreshold (0.95)"],
   [{ targetUsage: 0.5, compactThreshold: 0.4 }, "targetUsage", "write a ratio below compactThreshold (0.4)"],
   [{ maxTokens: 800 }, "noticeReserve", "write less than the budget of 800 tokens (window, maxTokens)"],
   [{ ...window, noticeReserve: 200_000 }, "noticeReserve", "or set notice to false"],
@@ -132,15 +140,19 @@ const rejected: ReadonlyArray<readonly [input: unknown, path: string, says: stri
     "exemptTools[1]",
     "take \"bash\" out here or in budgetByTool"
   ],
-  [{ provenanceGate: true }, "provenanceGate", "write false, or set meter to \"hybrid\""],
-  [{ sizing: "provider" }, "sizing", "write \"price\", or set meter to \"calibrated\""],
+  [{ meter: "estimate", provenanceGate: true }, "provenanceGate", "write false, or set meter to \"hybrid\""],
+  [{ meter: "estimate", sizing: "provider" }, "sizing", "write \"price\", or set meter to \"calibrated\""],
   [
-    { clearAtLeast: 0.43 },
+    { clearAtLeast: 0.53 },
     "clearAtLeast",
-    "write at most 0.42, or set clearFloorWhenOverBudget to \"override\": a pass begins"
+    "write at most 0.52, or set clearFloorWhenOverBudget to \"override\": a pass begins"
   ],
-  [{ maxTokens: 100_000, clearAtLeast: 41_665 }, "clearAtLeast", "write at most 41664 tokens"],
-  [{ maxMessages: 1 }, "maxMessages", "write at least 2: it aims at maxMessages × targetUsage"],
+  [
+    { extends: "contextSimple", maxTokens: 100_000, clearAtLeast: 41_665 },
+    "clearAtLeast",
+    "write at most 41664 tokens"
+  ],
+  [{ maxMessages: 1 }, "maxMessages", "write at least 3: it aims at maxMessages × targetUsage"],
   [{ maxMessages: 100, targetUsage: 0 }, "maxMessages", "leave the key out, or raise targetUsage above 0"],
   [{ noticeMinLevel: 9 }, "noticeMinLevel", "write at most 8, the number of rungs in ladder"],
   [
@@ -181,18 +193,20 @@ describe("a policy that is not one", () => {
         { maxTokens: 801 },
         { maxTokens: 800, notice: false },
         { maxTokens: 10_000, budgetTokens: 9_199 },
-        { provenanceGate: true, meter: "hybrid" },
-        { sizing: "provider", meter: "hybrid" },
-        { clearAtLeast: 0.42 },
-        { maxTokens: 100_000, clearAtLeast: 41_664 },
-        { maxTokens: 100_000, clearAtLeast: 41_665, clearFloorWhenOverBudget: "override" },
+        { provenanceGate: true },
+        { sizing: "provider" },
+        { clearAtLeast: 0.52 },
+        { extends: "contextSimple", maxTokens: 100_000, clearAtLeast: 41_664 },
+        { maxTokens: 100_000, clearAtLeast: 60_000, clearFloorWhenOverBudget: "override" },
         // A budget that comes with the call may be any.
         { clearAtLeast: 500_000 },
-        { maxMessages: 2 },
+        { maxMessages: 3 },
         { noticeMinLevel: 8 },
         { noticeMinLevel: 9, notice: false },
         { maxRequestBytes: 131_073, maxToolResultBytes: 131_072 },
-        { ladder: [] }
+        { ladder: [] },
+        { pass: [{ _tag: "pressure" }, { _tag: "ladder" }] },
+        { pass: [] }
       ]
       for (const each of advised) yield* Policy.decode(each)
     }))

@@ -9,6 +9,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Reasoning from "../src/ladder/reasoning.ts"
 import { answers, prompt, result, system, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 const signed = (text: string) =>
   Prompt.makePart("reasoning", {
@@ -43,7 +44,7 @@ const ids = Arr.range(0, 9).map((n) => `c${n}`)
 /** Ten steps: too much for a budget of 5,600 tokens. */
 const long = prompt(user("go"), ...ids.flatMap((id) => step(id, 2_000)))
 
-const managing = (more: Settings.Input = {}) => ContextManager.make({ settings: { ...settings, ...more } })
+const managing = (more: Settings.Input = {}) => ContextManager.make(seeded({ settings: { ...settings, ...more } }))
 
 describe("signedReasoning: strip", () => {
   it.effect("an untouched prefix keeps it, the same objects", () =>
@@ -170,7 +171,10 @@ describe("signed reasoning behind a change", () => {
 
   it.effect("goes, whatever stage made the change", () =>
     Effect.gen(function*() {
-      const pass = yield* Stage.fromPrompt(prompt(system("s"), ...long.content, user("and?")), { budget: 1_000_000 })
+      const pass = yield* Stage.fromPrompt(prompt(system("s"), ...long.content, user("and?")), {
+        settings: seed(),
+        budget: 1_000_000
+      })
       const after = truncated(pass.view, 9, pass.settings)
       assert.deepStrictEqual(seqsOf(after, "Trim"), [10, 12, 14, 16, 18, 20])
       for (const item of after.items.slice(0, 8)) assert.strictEqual(item.message, item.entry!.message)
@@ -194,7 +198,7 @@ describe("signed reasoning behind a change", () => {
         ]
       })
       const content = prompt(user("go"), ...step("a", 900), message, answers(result("x", "y")), user("and?"))
-      const pass = yield* Stage.fromPrompt(content, { budget: 1_000_000 })
+      const pass = yield* Stage.fromPrompt(content, { settings: seed(), budget: 1_000_000 })
       const stripped = truncated(pass.view, 2, pass.settings).items[3]!.message
       assert.deepStrictEqual(
         stripped.role === "assistant" ? stripped.content.map((part) => [part.type, part.options]) : [],

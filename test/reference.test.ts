@@ -29,6 +29,7 @@ import {
   user,
   words
 } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 interface Row {
   readonly section: string
@@ -37,10 +38,10 @@ interface Row {
 }
 
 const managing = (settings: Settings.Input) =>
-  ContextManager.make({ settings: { notice: false, ...settings } }).pipe(Effect.provide(e4))
+  ContextManager.make(seeded({ settings: { notice: false, ...settings } })).pipe(Effect.provide(e4))
 
 const passing = (content: Prompt.Prompt, budget: number, settings: Settings.Input = {}) =>
-  Stage.fromPrompt(content, { settings: { notice: false, ...settings }, budget }).pipe(Effect.provide(e4))
+  Stage.fromPrompt(content, { settings: seed({ notice: false, ...settings }), budget }).pipe(Effect.provide(e4))
 
 const compacted = (request: ContextManager.Request) =>
   request.events.flatMap((event) => event._tag === "Compacted" ? [event] : [])
@@ -100,7 +101,9 @@ const rows: ReadonlyArray<Row> = [
       for (const estimate of [Estimator.layer(Estimator.chars), e4]) {
         const priceOf = (messages: ReadonlyArray<Prompt.Message>) =>
           Effect.map(
-            Stage.fromPrompt(Prompt.fromMessages(messages), { budget: 1 }).pipe(Effect.provide(estimate)),
+            Stage.fromPrompt(Prompt.fromMessages(messages), { settings: seed(), budget: 1 }).pipe(
+              Effect.provide(estimate)
+            ),
             ({ view }) => view.price
           )
         const whole = yield* priceOf([system("rules"), ...mixed])
@@ -193,7 +196,7 @@ const rows: ReadonlyArray<Row> = [
     section: "2.6",
     rule: "a notice reserve that would swallow the budget is ignored",
     test: Effect.gen(function*() {
-      const settings = yield* Settings.decode({})
+      const settings = yield* Settings.decode(seed({}))
       const limits = [100, 800, 10_000].map((given) => Budget.resolve(settings, given).limit)
       assert.deepStrictEqual(limits, [100, 800, 9_200])
       for (const budget of [100, 800]) {
@@ -219,13 +222,13 @@ const rows: ReadonlyArray<Row> = [
         [{ maxTokens: 50_000 }, 70_000, 50_000]
       ]
       for (const [input, given, total] of cases) {
-        assert.strictEqual(Budget.resolve(yield* Settings.decode(input), given).total, total)
+        assert.strictEqual(Budget.resolve(yield* Settings.decode(seed(input)), given).total, total)
       }
-      const small = Budget.resolve(yield* Settings.decode({ window: 200_000, maxOutput: 64_000 }))
+      const small = Budget.resolve(yield* Settings.decode(seed({ window: 200_000, maxOutput: 64_000 })))
       assert.closeTo(small.trigger, 150_055.68, 0.001)
       for (const maxTokens of [0, -1, true, "5"]) {
         // Bad on purpose.
-        const error = yield* Effect.flip(Settings.decode({ maxTokens } as Settings.Input))
+        const error = yield* Effect.flip(Settings.decode(seed({ maxTokens } as Settings.Input)))
         assert.include(error.message, "[\"maxTokens\"]")
       }
     })

@@ -29,6 +29,7 @@ import {
   user,
   words
 } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 import * as Sessions from "./summary/Sessions.ts"
 
 type Manager = Sessions.Manager
@@ -40,7 +41,7 @@ interface Row {
   readonly test: Effect.Effect<void, unknown, Scope.Scope>
 }
 
-const managing = (settings: Settings.Input) => ContextManager.make({ settings: { notice: false, ...settings } })
+const managing = (settings: Settings.Input) => ContextManager.make(seeded({ settings: { notice: false, ...settings } }))
 
 /** Under E4: four code units are a token, and nothing else costs anything. */
 const inE4 = (settings: Settings.Input) => managing(settings).pipe(Effect.provide(e4))
@@ -68,7 +69,11 @@ const tagged = <Tag extends Request["events"][number]["_tag"]>(requests: Readonl
 
 /** The price of what was sent, under E4. */
 const e4Of = ({ prompt }: Request): Effect.Effect<number> =>
-  Stage.fromPrompt(prompt, { budget: 1 }).pipe(Effect.provide(e4), Effect.orDie, Effect.map(({ view }) => view.price))
+  Stage.fromPrompt(prompt, { settings: seed(), budget: 1 }).pipe(
+    Effect.provide(e4),
+    Effect.orDie,
+    Effect.map(({ view }) => view.price)
+  )
 
 const valid = (request: Request) => assert.deepStrictEqual(Wire.check(request.prompt, Wire.all), [])
 
@@ -275,7 +280,7 @@ const rows: ReadonlyArray<Row> = [
       const { manager } = yield* Sessions.watched(settings, { summarizer: service })
       yield* Sessions.step(manager, ...Sessions.opening, calls("a"), answers(result("a", huge)))
       const [sent] = [...(yield* Sessions.play(manager, 0, 6))].reverse()
-      const measured = yield* ContextManager.make({ settings: { notice: false } })
+      const measured = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* measured.append(sent!.prompt)
       assert.strictEqual((yield* measured.view).price, sent!.count.tokens)
       assert.isAbove(sent!.count.tokens, 100_000)
@@ -306,10 +311,10 @@ const rows: ReadonlyArray<Row> = [
     kind: "many small edits come in batches at boundaries, and between them the prefix is stable",
     test: Effect.gen(function*() {
       const ladder = Ladder.make(Rung.clearToolResults({ keep: 3 }), Rung.remove({ relax: 1 }))
-      const manager = yield* ContextManager.make({
+      const manager = yield* ContextManager.make(seeded({
         settings: { notice: false, maxTokens: 8_000, protectedToolResults: 1 },
         ladder: ladder
-      })
+      }))
       const requests = yield* play(manager, [[user("go")], ...Arr.range(0, 59).map((n) => turn(`c${n}`, 2_000))])
       const boundaries = tagged(requests, "Compacted")
       assert.isAtLeast(boundaries.length, 3)
@@ -376,7 +381,7 @@ const rows: ReadonlyArray<Row> = [
     kind: "a trigger that is the target is refused, and a cap on messages has hysteresis",
     test: Effect.gen(function*() {
       for (const input of [{ compactThreshold: 0.5, targetUsage: 0.5 }, { compactThreshold: 0.5, targetUsage: 0.6 }]) {
-        assert.include((yield* Effect.flip(Settings.decode(input))).message, "[\"targetUsage\"]")
+        assert.include((yield* Effect.flip(Settings.decode(seed(input)))).message, "[\"targetUsage\"]")
       }
       const manager = yield* managing({ maxMessages: 80 })
       const requests = yield* play(manager, [

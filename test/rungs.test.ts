@@ -13,6 +13,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { answers, assistant, bytesOf, calls, prompt, result, session, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 const call = (id: string, name: string, params: unknown) =>
   Prompt.makePart("tool-call", { id, name, params, providerExecuted: false })
@@ -28,7 +29,7 @@ const run = Effect.fnUntraced(function*(
   content: Prompt.Prompt,
   options: { readonly settings?: Settings.Input; readonly target?: number } = {}
 ) {
-  const pass = yield* Stage.fromPrompt(content, { settings: options.settings ?? {}, budget: 100_000 })
+  const pass = yield* Stage.fromPrompt(content, { settings: seed(options.settings ?? {}), budget: 100_000 })
   const sizes = { ...pass.sizes, target: options.target ?? 0 }
   const after = yield* Rung.stage(rung)({ ...pass, sizes })
   const fresh = View.make(after.view.transcript, after.view.decisions)
@@ -88,7 +89,7 @@ describe("pruneToolResults", () => {
           assert.strictEqual(view.items.find((item) => item.seq === seq)?.state, "pruned")
         }
         const again = yield* Rung.stage(Rung.pruneToolResults(options))({
-          ...(yield* Stage.fromPrompt(View.toPrompt(view), { settings, budget: 1 }))
+          ...(yield* Stage.fromPrompt(View.toPrompt(view), { settings: seed(settings), budget: 1 }))
         })
         assert.deepStrictEqual(again.view.decisions, [], "what was pruned is not pruned again")
       }))
@@ -109,7 +110,10 @@ describe("pruneToolResults", () => {
   it.effect("all of it is taken or none when the aim is raised", () =>
     Effect.gen(function*() {
       // Nothing else can be shortened, so the target is out of reach and the ladder aims above the floor.
-      const pass = yield* Stage.fromPrompt(reads, { settings: { notice: false, targetUsage: 0.1 }, budget: 18_000 })
+      const pass = yield* Stage.fromPrompt(reads, {
+        settings: seed({ notice: false, targetUsage: 0.1 }),
+        budget: 18_000
+      })
       const full = { ...pass, count: { ...pass.count, tokens: 18_000 } }
       const stopping = yield* Ladder.make(Rung.pruneToolResults())(full)
       assert.isNotNull(stopping.report.floor)
@@ -223,10 +227,10 @@ describe("clearToolResults", () => {
   it.effect("names the place of the full text, and the manager writes it", () =>
     Effect.gen(function*() {
       const store = yield* SpillStore.SpillStore
-      const manager = yield* ContextManager.make({
+      const manager = yield* ContextManager.make(seeded({
         settings: { notice: false },
         ladder: Ladder.make(Rung.clearToolResults({ keep: 1 }))
-      })
+      }))
       yield* manager.append(reads)
       const request = yield* manager.requestWith({ budget: 15_000 })
       const { decisions, transcript } = yield* manager.view
@@ -365,7 +369,7 @@ describe("the rungs together", () => {
       )
       const huge = words("newest", 1_000_000)
       const content = prompt(user("go"), calls("a"), answers(result("a", huge)))
-      const pass = yield* Stage.fromPrompt(content, { settings: { notice: false }, budget: 500 })
+      const pass = yield* Stage.fromPrompt(content, { settings: seed({ notice: false }), budget: 500 })
       const after = yield* ladder(pass)
       assert.isNull(after.report.infeasible)
       assert.deepStrictEqual(after.view.decisions.map(({ _tag }) => _tag), ["Prune", "Truncate"])
@@ -382,7 +386,7 @@ describe("the rungs together", () => {
         Rung.clearReasoning({ keepTurns: 0 })
       )
       const pass = yield* Stage.fromPrompt(session, {
-        settings: { protectedToolResults: 1, targetUsage: 0 },
+        settings: seed({ protectedToolResults: 1, targetUsage: 0 }),
         budget: 1_000
       })
       const after = yield* ladder(pass)

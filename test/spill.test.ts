@@ -24,6 +24,7 @@ import * as Stream from "effect/Stream"
 import { createHash, randomBytes } from "node:crypto"
 import * as Sha256 from "../src/text/sha256.ts"
 import { answers, bytesOf, calls, prompt, result, turn, user, words } from "./core/conversation.ts"
+import { seed, seeded } from "./seed.ts"
 
 const files = Layer.mergeAll(NodeFileSystem.layer, NodePath.layer)
 
@@ -92,7 +93,11 @@ describe("a manager with a store", () => {
   it.effect("names the place in each truncated result, and has written them when the request returns", () =>
     Effect.gen(function*() {
       const { service, texts } = failing(0)
-      const manager = yield* Effect.provideService(ContextManager.make({ settings }), SpillStore.SpillStore, service)
+      const manager = yield* Effect.provideService(
+        ContextManager.make(seeded({ settings })),
+        SpillStore.SpillStore,
+        service
+      )
       yield* manager.append(conversation)
       yield* manager.requestWith(budget)
       const { decisions, transcript } = yield* manager.view
@@ -110,7 +115,7 @@ describe("a manager with a store", () => {
   it.effect("writes nothing of what it truncated and removed in one pass", () =>
     Effect.gen(function*() {
       const { service, texts } = failing(0)
-      const manager = yield* providing(service)(ContextManager.make({ settings }))
+      const manager = yield* providing(service)(ContextManager.make(seeded({ settings })))
       yield* manager.append(conversation)
       yield* manager.requestWith({ budget: 3_000 })
       const { decisions, items } = yield* manager.view
@@ -123,7 +128,7 @@ describe("a manager with a store", () => {
 
   it.effect("without a store names no place", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings })
+      const manager = yield* ContextManager.make(seeded({ settings }))
       yield* manager.append(conversation)
       const request = yield* manager.requestWith(budget)
       assert.isAbove((yield* manager.status).counts.truncated, 2)
@@ -133,7 +138,7 @@ describe("a manager with a store", () => {
   it.effect("holds the texts after the next request when the disk failed once, and says so once", () =>
     Effect.gen(function*() {
       const { service, texts } = failing(1)
-      const manager = yield* providing(service)(ContextManager.make({ settings }))
+      const manager = yield* providing(service)(ContextManager.make(seeded({ settings })))
       yield* manager.append(conversation)
       const first = yield* manager.requestWith(budget)
       const truncated = (yield* manager.status).counts.truncated
@@ -151,7 +156,7 @@ describe("a manager with a store", () => {
   it.effect("tries again at the same request too, which publishes nothing", () =>
     Effect.gen(function*() {
       const { service, texts } = failing(1)
-      const manager = yield* providing(service)(ContextManager.make({ settings }))
+      const manager = yield* providing(service)(ContextManager.make(seeded({ settings })))
       yield* manager.append(conversation)
       yield* manager.requestWith(budget)
       const again = yield* manager.requestWith(budget)
@@ -162,7 +167,7 @@ describe("a manager with a store", () => {
   it.effect("does not write again what it knows to be written", () =>
     Effect.gen(function*() {
       const { asked, service } = failing(0)
-      const manager = yield* providing(service)(ContextManager.make({ settings }))
+      const manager = yield* providing(service)(ContextManager.make(seeded({ settings })))
       yield* manager.append(conversation)
       yield* manager.requestWith(budget)
       const before = asked()
@@ -176,7 +181,7 @@ describe("a manager with a store", () => {
       const { asked, service, texts } = failing(0)
       const ladder = Ladder.make(Rung.truncateToolResults({ fraction: 1 }), Rung.clearToolResults({ keep: 1 }))
       const manager = yield* providing(service)(
-        ContextManager.make({ settings, ladder: ladder })
+        ContextManager.make(seeded({ settings, ladder: ladder }))
       )
       yield* manager.append(conversation)
       yield* manager.requestWith(budget)
@@ -201,7 +206,7 @@ describe("a manager with a store", () => {
         put: (key, text) =>
           puts++ === 0 ? Effect.andThen(Deferred.succeed(writing, undefined), Effect.never) : service.put(key, text)
       }
-      const manager = yield* providing(hanging)(ContextManager.make({ settings }))
+      const manager = yield* providing(hanging)(ContextManager.make(seeded({ settings })))
       yield* manager.append(prompt(...conversation.content.slice(0, 5)))
       const first = yield* manager.requestWith(budget)
       yield* manager.append(prompt(...conversation.content.slice(5)))
@@ -218,11 +223,11 @@ describe("a manager with a store", () => {
   it.effect("writes everything again after a restore, whatever the session before had written", () =>
     Effect.gen(function*() {
       const dead = failing(Infinity)
-      const first = yield* providing(dead.service)(ContextManager.make({ settings }))
+      const first = yield* providing(dead.service)(ContextManager.make(seeded({ settings })))
       yield* first.append(conversation)
       const request = yield* first.requestWith(budget)
       const live = failing(0)
-      const second = yield* providing(live.service)(ContextManager.make({ settings }))
+      const second = yield* providing(live.service)(ContextManager.make(seeded({ settings })))
       yield* second.restore(yield* first.export)
       const restored = yield* second.requestWith(budget)
       assert.strictEqual(bytesOf(restored.prompt), bytesOf(request.prompt))
@@ -232,10 +237,10 @@ describe("a manager with a store", () => {
   it.effect("restored without a store, keeps the bytes", () =>
     Effect.gen(function*() {
       const { service } = failing(0)
-      const first = yield* providing(service)(ContextManager.make({ settings }))
+      const first = yield* providing(service)(ContextManager.make(seeded({ settings })))
       yield* first.append(conversation)
       const request = yield* first.requestWith(budget)
-      const second = yield* ContextManager.make({ settings })
+      const second = yield* ContextManager.make(seeded({ settings }))
       yield* second.restore(yield* first.export)
       assert.strictEqual(bytesOf((yield* second.requestWith(budget)).prompt), bytesOf(request.prompt))
     }).pipe(Effect.scoped))
@@ -244,7 +249,7 @@ describe("a manager with a store", () => {
     Effect.gen(function*() {
       const { service } = failing(0)
       const dying: SpillStore.Service = { ...service, put: () => Effect.die("bug") }
-      const manager = yield* providing(dying)(ContextManager.make({ settings }))
+      const manager = yield* providing(dying)(ContextManager.make(seeded({ settings })))
       yield* manager.append(conversation)
       const request = yield* manager.requestWith(budget)
       assert.isAbove(failures(request.events).length, 0)
@@ -253,7 +258,7 @@ describe("a manager with a store", () => {
   it.effect("views and decisions are the same bytes whether the disk fails at first, always or never", () =>
     Effect.gen(function*() {
       const run = Effect.fnUntraced(function*(service: SpillStore.Service) {
-        const manager = yield* providing(service)(ContextManager.make({ settings }))
+        const manager = yield* providing(service)(ContextManager.make(seeded({ settings })))
         const bytes: Array<string> = []
         for (let n = 0; n < 6; n++) {
           yield* manager.append(conversation)
@@ -289,7 +294,7 @@ describe("layerFileSystem", () => {
     const layer = Layer.provide(SpillStore.layerFileSystem(directory), Layer.merge(patched, NodePath.layer))
     const events: Array<CompactionEvent.CompactionEvent> = []
     const decisions = yield* Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings })
+      const manager = yield* ContextManager.make(seeded({ settings }))
       yield* manager.append(conversation)
       events.push(...(yield* manager.requestWith(budget)).events)
       return (yield* manager.view).decisions.filter((decision) => decision._tag === "Truncate")
@@ -594,7 +599,7 @@ describe("read_spilled", () => {
     Effect.gen(function*() {
       const { service, texts } = failing(0)
       const manager = yield* providing(service)(
-        ContextManager.make({ settings: { ...settings, protectedToolResults: 0, maxToolResultBytes: 131_072 } })
+        ContextManager.make(seeded({ settings: { ...settings, protectedToolResults: 0, maxToolResultBytes: 131_072 } }))
       )
       const huge = words("build log", 1_000_000)
       yield* manager.append(prompt(user("build it"), calls("a"), answers(result("a", huge))))
@@ -632,7 +637,7 @@ describe("read_spilled", () => {
 describe("a pass made of a prompt", () => {
   it.effect("reads the places from the store that is provided", () =>
     Effect.gen(function*() {
-      const pass = yield* Stage.fromPrompt(conversation, { settings, budget: 5_000 })
+      const pass = yield* Stage.fromPrompt(conversation, { settings: seed(settings), budget: 5_000 })
       const after = yield* Ladder.make(Rung.truncateToolResults({ fraction: 1 }))(pass)
       const [decision] = after.view.decisions
       assert.match(decision?._tag === "Truncate" ? decision.locator ?? "" : "", /^\/spill\/tool-result-/)

@@ -97,9 +97,9 @@ export const play = Effect.fnUntraced(function*<E, R, JudgeE, JudgeR>(
   const { price } = yield* Estimator.Estimator
   const played: Array<Played> = []
   const traces: Array<Trace.Trace> = []
-  for (const { ladder, name, settings } of policies) {
+  for (const { ladder, name, pass, settings } of policies) {
     const tracing = Trace.make(false)
-    const watched = Trace.watching(tracing, Policy.passOf(ladder))
+    const watched = Trace.watching(tracing, pass ?? Policy.passOf(ladder))
     let last: Simulation.Sent | undefined
     const recorder = isLooked
       ? Kept.make(recording.messages, { price, planted: Kept.plantedBy(world.probes) })

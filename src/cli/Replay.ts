@@ -131,7 +131,7 @@ export const { happened } = Play
 export const { violationsIn } = Watch
 
 /** A policy to play under, and the name it goes by. */
-export interface Named<E, R> extends Policy.Written<E, R> {
+export interface Named<E, R> extends Policy.Written<E, R, unknown> {
   readonly name: string
 }
 
@@ -248,7 +248,7 @@ const totalsOf = (rows: ReadonlyArray<Row>, limit: number, meters: Totals["meter
 export const standardPolicy = (settings: Settings.Input): Named<never, never> => ({
   name: "default",
   settings,
-  ladder: Ladder.progressive
+  ladder: Ladder.recommended
 })
 
 /**

@@ -1,6 +1,8 @@
 import * as Schema from "effect/Schema"
 import * as Budget from "../Budget.ts"
+import type * as Kind from "../Kind.ts"
 import * as Settings from "../Settings.ts"
+import * as Stages from "./stages.ts"
 
 /** What the checks over several keys read of a policy. */
 type Checked = Settings.Settings & { readonly ladder: ReadonlyArray<unknown> }
@@ -119,3 +121,13 @@ export const all = Schema.makeFilter((policy: Checked) =>
   // A window without room for a budget is named by the settings' own check.
   Budget.resolve(policy).total <= 0 ? [] : checks.flatMap((check) => check(policy) ?? [])
 )
+
+/** That something says whether a pass has anything to do before its stages decide. */
+export const gated = (kinds: ReadonlyMap<string, Kind.Any>) =>
+  Schema.makeFilter((policy: { readonly pass?: ReadonlyArray<{ readonly _tag: string }> }) => {
+    const at = Stages.ungated(policy.pass ?? [], kinds)
+    return at === undefined ? undefined : {
+      path: ["pass", at],
+      issue: "write { \"_tag\": \"pressure\" }, or a gate of your own, before it: it would shorten every request"
+    }
+  })

@@ -17,7 +17,7 @@ import * as Route from "./route.ts"
  * **Details**
  *
  * - `settings`: what the ladder and its guards go by; see `Settings`.
- * - `ladder`: what is climbed inside the standard pass, see {@link passOf}; the default is `Ladder.progressive`. With no
+ * - `ladder`: what is climbed inside the standard pass, see {@link passOf}; the default is `Ladder.recommended`. With no
  *   rung at all nothing is ever compacted.
  * - `pass`: a whole pass in place of the standard one, without a ladder beside it; see {@link passFrom}.
  * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
@@ -224,7 +224,7 @@ const alone = Effect.fnUntraced(function*<E, R, P>(
 ): Effect.fn.Return<Resolved<E | P, R>, Problems.PolicyError> {
   const { settings } = yield* Problems.decode(Erased, options, names)
   // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
-  const pass = options.pass ?? Pass.passOf(options.ladder ?? Ladder.progressive) as Pass.Pass<E | P, R>
+  const pass = options.pass ?? Pass.passOf(options.ladder ?? Ladder.recommended) as Pass.Pass<E | P, R>
   if (pass.ladder !== undefined) yield* checkLadder(pass.ladder)
   return {
     name,

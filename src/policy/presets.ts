@@ -4,8 +4,8 @@ import type { Policy } from "../Policy.ts"
 import * as Settings from "../Settings.ts"
 import * as ToolResult from "../ToolResult.ts"
 
-/** The ladder of a policy that names none: the eight rungs of `Ladder.progressive`. */
-export const progressive: Policy["ladder"] = [
+/** The eight rungs of `Ladder.progressive`. */
+const progressive: Policy["ladder"] = [
   { _tag: "truncateToolResults", fraction: 0.25 },
   { _tag: "truncateToolResults", fraction: 0.5 },
   { _tag: "remove", relax: 1 },
@@ -16,11 +16,22 @@ export const progressive: Policy["ladder"] = [
   { _tag: "lastResort", relax: 0.3 }
 ]
 
+/** The ladder of a policy that names none: the rungs of `Ladder.recommended`. */
+export const standard: Policy["ladder"] = [
+  { _tag: "truncateToolResults", fraction: 1 },
+  { _tag: "clearToolResults", keep: 3, exclude: [], clearInputs: false },
+  { _tag: "truncateLarge", over: 0.3, keep: 0.2 },
+  { _tag: "removeOthers", relax: 1, keep: 12 },
+  { _tag: "removeOthers", relax: 0.6, keep: 12 },
+  { _tag: "removeOthers", relax: 0.3, keep: 12 },
+  { _tag: "removeOthers", relax: 0, keep: 12 },
+  { _tag: "shortenPeople", share: 0.1, above: 0.5 }
+]
+
 const { defaults } = Settings
 
 /**
- * The defaults, which are those of the Python module `context-simple`: its eight rungs, its numbers, the notice on, every
- * size estimated.
+ * The Python module `context-simple`: its eight rungs, its numbers, the notice on, every size estimated.
  *
  * **Details**
  *
@@ -31,7 +42,26 @@ const { defaults } = Settings
  * @category presets
  * @since 0.1.0
  */
-export const contextSimple: Policy = { ...defaults, ladder: progressive }
+export const contextSimple: Policy = {
+  ...defaults,
+  maxOutput: 8_192,
+  outputReserve: 0.5,
+  notice: true,
+  noticeReserve: 800,
+  compactThreshold: 0.92,
+  targetUsage: 0.5,
+  protectedRecent: 0.3,
+  protectedToolResults: 5,
+  standingInstructions: 0,
+  truncateChars: 250,
+  shape: "head",
+  meter: "estimate",
+  sizing: "price",
+  provenanceGate: false,
+  clearAtLeast: null,
+  maxConsecutiveSkips: 3,
+  ladder: progressive
+}
 
 /**
  * `context-simple` with its hybrid meter: what the provider billed last, and the price of what came since. The provenance
@@ -42,7 +72,7 @@ export const contextSimple: Policy = { ...defaults, ladder: progressive }
  * @category presets
  * @since 0.1.0
  */
-export const contextSimpleHybrid: Policy = { ...contextSimple, meter: "hybrid" }
+export const contextSimpleHybrid: Policy = { ...contextSimple, meter: "hybrid", provenanceGate: true }
 
 /** Among the presets of systems to which a floor that is not reached is no error. */
 const neverAnError = 1_000_000_000
@@ -273,7 +303,7 @@ export const slidingWindow: Policy = {
 export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
 
 /**
- * What to begin with: cheaper than `contextSimple`, with fewer boundaries, and more of what will be needed stays in view,
+ * The default, and what to begin with: cheaper than `contextSimple`, with fewer boundaries, and more of what will be needed stays in view,
  * the words of people above all. No summaries.
  *
  * **Details**
@@ -295,27 +325,7 @@ export const none: Policy = { ...contextSimple, notice: false, ladder: [] }
  * @category presets
  * @since 0.1.0
  */
-export const recommended: Policy = {
-  ...contextSimple,
-  compactThreshold: 0.95,
-  targetUsage: 0.43,
-  protectedToolResults: 3,
-  shape: "headTail",
-  meter: "hybrid",
-  sizing: "provider",
-  provenanceGate: false,
-  standingInstructions: 0.02,
-  ladder: [
-    { _tag: "truncateToolResults", fraction: 1 },
-    { _tag: "clearToolResults", keep: 3, exclude: [], clearInputs: false },
-    { _tag: "truncateLarge", over: 0.3, keep: 0.2 },
-    { _tag: "removeOthers", relax: 1, keep: 12 },
-    { _tag: "removeOthers", relax: 0.6, keep: 12 },
-    { _tag: "removeOthers", relax: 0.3, keep: 12 },
-    { _tag: "removeOthers", relax: 0, keep: 12 },
-    { _tag: "shortenPeople", share: 0.1, above: 0.5 }
-  ]
-}
+export const recommended: Policy = { ...defaults, ladder: standard }
 
 /**
  * The presets by name.

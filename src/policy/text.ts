@@ -1,7 +1,7 @@
 import type * as Settings from "../Settings.ts"
 
 /** What each key of a policy means, in one line with its unit; editors show it beside the key. */
-export const descriptions: { readonly [K in keyof Settings.Settings | "ladder"]: string } = {
+export const descriptions: { readonly [K in keyof Settings.Settings | "ladder" | "pass"]: string } = {
   window: "The context window of the model, in tokens; left out, the budget is maxTokens or 200,000",
   maxOutput: "The longest answer of the model, in tokens",
   outputReserve: "The share of maxOutput that is kept free in the window, a ratio",
@@ -40,5 +40,7 @@ export const descriptions: { readonly [K in keyof Settings.Settings | "ladder"]:
   replayLastUser: "Whether the last human message is repeated at the end after a boundary",
   signedReasoning: "Whether signed reasoning whose prefix was changed is dropped",
   summary: "Whether and how spans are summarised; left out, they are not",
+  pass:
+    "The gates, stages and guards around the ladder, in the order in which they are run; left out, the standard ones",
   ladder: "The rungs, climbed first to last until the view is at its target; none, and nothing is ever compacted"
 }

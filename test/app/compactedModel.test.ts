@@ -27,11 +27,12 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { assistant, prompt, session, system, user, words } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
 const settings: Settings.Input = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
 
-const manager = (more: Settings.Input = {}) => ContextManager.make({ settings: { ...settings, ...more } })
+const manager = (more: Settings.Input = {}) => ContextManager.make(seeded({ settings: { ...settings, ...more } }))
 
 const Read = Tool.make("read", {
   description: "Reads a file",
@@ -88,7 +89,7 @@ describe("a decorated model", () => {
         const seen = Fake.nothingSeen()
         const model = CompactedModel.withCompaction(Fake.model(seen, answers(1)))
         yield* Effect.provide(send(session), model)
-        const self = yield* ContextManager.make()
+        const self = yield* ContextManager.make(seeded())
         yield* send(session).pipe(within(self), Effect.provide(model))
         assert.isTrue(seen.prompts[0] === session)
         assert.isTrue(seen.prompts[1] === session)
@@ -183,7 +184,7 @@ describe("a decorated model", () => {
     for (const [method, send] of methods.filter(([each]) => each !== "generateObject")) {
       it.effect(`${method}, finish reason ${name}`, () =>
         Effect.gen(function*() {
-          const self = yield* ContextManager.make({ settings: { meter: "actual" } })
+          const self = yield* ContextManager.make(seeded({ settings: { meter: "actual" } }))
           const model = CompactedModel.withCompaction(Fake.model(Fake.nothingSeen(), () => Effect.succeed(answer)))
           yield* send(session).pipe(within(self), Effect.provide(model))
           const { count } = yield* self.sync(prompt(...session.content, user("next")))
@@ -241,7 +242,7 @@ describe("a decorated model", () => {
           yield* Deferred.await(n === 1 ? first : second)
           return Fake.text("ok", n === 1 ? 111 : 222)
         })))
-      const self = yield* ContextManager.make({ settings: { meter: "actual" } })
+      const self = yield* ContextManager.make(seeded({ settings: { meter: "actual" } }))
       // One layer for both calls.
       const both = Effect.gen(function*() {
         const a = yield* Effect.forkChild(
@@ -269,7 +270,7 @@ describe("a decorated model", () => {
       const model = CompactedModel.withCompaction(
         Fake.model(seen, (n) => Effect.as(Effect.yieldNow, Fake.text(`r${n}`, n)))
       )
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       const events = yield* collect(self)
       const chat = yield* Chat.empty
       yield* Effect.forEach([1, 2, 3, 4], (n) => chat.generateText({ prompt: `q${n}` }), { concurrency: 4 }).pipe(
@@ -299,7 +300,7 @@ describe("a decorated model", () => {
         read: ({ path }) =>
           Effect.map(LanguageModel.generateText({ prompt: `sub ${path}` }), (response) => response.text)
       })
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       const events = yield* collect(self)
       const chat = yield* Chat.fromPrompt(session)
       yield* Effect.gen(function*() {
@@ -315,7 +316,7 @@ describe("a decorated model", () => {
     Effect.gen(function*() {
       const seen = Fake.nothingSeen()
       const model = CompactedModel.withCompaction(Fake.model(seen, () => Effect.succeed(Fake.text("ok", 1))))
-      const self = yield* ContextManager.make({ settings: { window: 20_000 } })
+      const self = yield* ContextManager.make(seeded({ settings: { window: 20_000 } }))
       yield* LanguageModel.generateText({ prompt: "hello", toolkit: Kit }).pipe(
         within(self),
         Effect.provide([KitLayer, model])
@@ -335,7 +336,7 @@ describe("a decorated model", () => {
         }
       }
       const seen = Fake.nothingSeen()
-      const self = yield* ContextManager.make({ pass: Policy.passFrom(() => Effect.fail(new Broken())) })
+      const self = yield* ContextManager.make(seeded({ pass: Policy.passFrom(() => Effect.fail(new Broken())) }))
       const events = yield* collect(self)
       yield* LanguageModel.generateText({ prompt: session }).pipe(
         within(self),
@@ -459,7 +460,7 @@ describe("an overflow", () => {
       ? Effect.fail(Fake.tooLong(Math.ceil(size), tokens))
       : Effect.succeed(Fake.text(`{"a":1}`, Math.ceil(size)))
   }
-  const roomy = ContextManager.make({ settings: { notice: false, protectedToolResults: 1 } })
+  const roomy = ContextManager.make(seeded({ settings: { notice: false, protectedToolResults: 1 } }))
 
   for (const [name, send] of methods) {
     it.effect(`${name}: a smaller view is sent in the same call`, () =>
@@ -681,10 +682,10 @@ describe("providers with a state of their own", () => {
             ...Fake.text(words(`answer ${n}`, 2_000), 1)
           ]))
       )
-      const self = yield* ContextManager.make({
+      const self = yield* ContextManager.make(seeded({
         settings: { ...settings, protectedRecent: 0.3 },
         ladder: Ladder.make(Rung.remove({ relax: 1 }))
-      })
+      }))
       const chat = yield* Chat.fromPrompt(prompt(system("S")))
       yield* Effect.gen(function*() {
         for (let turn = 0; turn < 14; turn++) yield* chat.generateText({ prompt: `question ${turn}` })
@@ -739,7 +740,7 @@ describe("providers with a state of their own", () => {
     Effect.gen(function*() {
       const seen = Fake.nothingSeen()
       const model = CompactedModel.withCompaction(Fake.model(seen, () => Effect.succeed(Fake.text("ok", 1))))
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       const mark = { anthropic: { cacheControl: { type: "ephemeral" } } }
       const of = (params: unknown) =>
         prompt(

@@ -6,12 +6,16 @@ import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { session } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
-class Chats extends Conversations.Service<Chats>()("test/Chats", {
-  settings: { maxTokens: 4_000, notice: false },
-  idleTimeToLive: "10 minutes"
-}) {}
+class Chats extends Conversations.Service<Chats>()(
+  "test/Chats",
+  seeded({
+    ...seeded({ settings: { maxTokens: 4_000, notice: false } }),
+    idleTimeToLive: "10 minutes"
+  })
+) {}
 
 const entries = (id: string) =>
   Effect.scoped(Effect.gen(function*() {
@@ -63,7 +67,7 @@ describe("conversations", () => {
 
   it.effect("one that is idle is gone after five minutes where nothing else is said, and not before", () =>
     Effect.gen(function*() {
-      const chats = yield* Conversations.make({ settings: { notice: false } })
+      const chats = yield* Conversations.make(seeded({ settings: { notice: false } }))
       const held = (id: string) => Effect.scoped(Effect.flatMap(chats.get(id), (self) => self.status))
       yield* Effect.scoped(Effect.flatMap(chats.get("a"), (self) => self.append("hello")))
       yield* TestClock.adjust("4 minutes")

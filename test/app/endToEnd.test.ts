@@ -17,6 +17,7 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { seeded } from "../seed.ts"
 import * as Adapters from "./adapters.ts"
 import * as Server from "./server.ts"
 
@@ -90,7 +91,7 @@ const run = Effect.fnUntraced(function*({ hasSummaries = false, settings = {}, w
   const model = marking.pipe(Layer.provideMerge(CompactedModel.withCompaction(plain, {
     windowOf: () => ({ window, maxOutput: 2_000 })
   })))
-  const manager = ContextManager.make({ settings: { maxOutput: 2_000, ...settings } })
+  const manager = ContextManager.make(seeded({ settings: { maxOutput: 2_000, ...settings } }))
   const summarizer = hasSummaries
     ? Summarizer.layerModel({ name: "model-1" }).pipe(Layer.provide(Layer.provide(marking, plain)))
     : Layer.empty

@@ -15,13 +15,14 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { prompt, session, user } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
 const within = <E>(self: ContextManager.ContextManager<E>) => Effect.provideService(ContextManager.Current, self)
 
 /** A session whose first call was answered and billed: from then on a request without an answer is one that is awaited. */
 const billed = Effect.gen(function*() {
-  const self = yield* ContextManager.make({ settings: { notice: false, protectedToolResults: 1 } })
+  const self = yield* ContextManager.make(seeded({ settings: { notice: false, protectedToolResults: 1 } }))
   yield* LanguageModel.generateText({ prompt: "hello" }).pipe(
     within(self),
     Effect.provide(

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
 const Pay = Tool.make("pay", { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
@@ -38,12 +39,12 @@ describe("a chat of a conversation that is kept", () => {
       yield* Effect.gen(function*() {
         // The process ends right behind the call.
         yield* Effect.scoped(Effect.gen(function*() {
-          const conversations = yield* Conversations.make({ settings })
+          const conversations = yield* Conversations.make(seeded({ settings }))
           const chat = yield* conversations.chat("user-42")
           yield* chat.generateText({ prompt: "pay the bill", toolkit: Kit })
         }))
         yield* Effect.scoped(Effect.gen(function*() {
-          const conversations = yield* Conversations.make({ settings })
+          const conversations = yield* Conversations.make(seeded({ settings }))
           const chat = yield* conversations.chat("user-42")
           assert.deepStrictEqual(rolesOf(yield* Ref.get(chat.history)), ["user", "assistant", "tool"])
           const { text } = yield* chat.generateText({ prompt: [], toolkit: Kit })
@@ -61,7 +62,7 @@ describe("a chat of a conversation that is kept", () => {
       const seen = Fake.nothingSeen()
       const model = CompactedModel.withCompaction(Fake.model(seen, (n) => Effect.succeed(Fake.text(`said ${n}`, 9))))
       yield* Effect.gen(function*() {
-        const conversations = yield* Conversations.make({ settings })
+        const conversations = yield* Conversations.make(seeded({ settings }))
         const chat = yield* conversations.chat("a")
         yield* Stream.runDrain(chat.streamText({ prompt: "hello" }))
         yield* Stream.runDrain(chat.streamText({ prompt: "and now?" }))
@@ -74,7 +75,7 @@ describe("a chat of a conversation that is kept", () => {
 
   it.effect("in memory where there is no store, and the service finds the store too", () =>
     Effect.gen(function*() {
-      class App extends ContextManager.Service<App>()("test/App", { settings }) {}
+      class App extends ContextManager.Service<App>()("test/App", seeded(seeded({ settings }))) {}
       const append = Effect.flatMap(App, (manager) => Effect.as(manager.append("hello"), manager.isDurable))
       assert.isFalse(yield* Effect.provide(append, App.layer))
       const store = yield* SessionStore.makeMemory

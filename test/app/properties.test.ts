@@ -21,6 +21,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { user, words } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Validators from "../wireValidators.ts"
 import { fromResponse } from "./errors.ts"
 import * as Fake from "./fake.ts"
@@ -157,14 +158,14 @@ const runApp = Effect.fnUntraced(function*(seed: number) {
         )
     })
   )
-  const self = yield* ContextManager.make({
+  const self = yield* ContextManager.make(seeded({
     settings: {
       maxTokens: limit,
       meter: (["estimate", "actual", "calibrated"] as const)[random(3)]!,
       replayLastUser: random(2) === 0,
       protectedRecent: random(4) / 10
     }
-  })
+  }))
   let published = 0
   yield* Effect.forkScoped(
     Stream.runForEach(self.events, (event) => Effect.sync(() => event._tag === "PrefixChanged" && published++)),

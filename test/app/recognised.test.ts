@@ -15,6 +15,7 @@ import * as Schema from "effect/Schema"
 import { TestClock } from "effect/testing"
 import { prompt, session, system, user, words } from "../core/conversation.ts"
 import * as Trace from "../properties/Trace.ts"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
 const settings = { maxTokens: 3_000, notice: false, meter: "estimate", protectedToolResults: 1 } as const
@@ -75,7 +76,7 @@ describe("the one line", () => {
       const own = Fake.nothingSeen()
       const managers = yield* Effect.forEach(
         Array.from({ length: chats }),
-        () => ContextManager.make({ settings })
+        () => ContextManager.make(seeded({ settings }))
       )
       const expected = yield* play(
         (at) => (self) => Effect.provideService(self, ContextManager.Current, managers[at]),

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { answers, assistant, calls, prompt, result, session, turn, user, words } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Validators from "../wireValidators.ts"
 import * as Fake from "./fake.ts"
 
@@ -24,7 +25,7 @@ const app = Effect.fnUntraced(function*(
   usageOf: (sent: Prompt.Prompt) => number = () => 1
 ) {
   const seen = Fake.nothingSeen()
-  const self = yield* ContextManager.make({ settings })
+  const self = yield* ContextManager.make(seeded({ settings }))
   const events: Array<CompactionEvent.CompactionEvent> = []
   yield* Effect.forkScoped(
     Stream.runForEach(self.events, (event) => Effect.sync(() => events.push(event))),
@@ -132,7 +133,7 @@ describe("faults that others shipped", () => {
       ]
       const long = prompt(user("go"), ...Array.from({ length: 20 }, (_, n) => step(n)).flat(), user("now"))
       const seen = Fake.nothingSeen()
-      const self = yield* ContextManager.make({ settings: { notice: false } })
+      const self = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* LanguageModel.generateText({ prompt: long }).pipe(
         Effect.provideService(ContextManager.Current, self),
         Effect.provide(CompactedModel.withCompaction(
@@ -174,9 +175,9 @@ describe("faults that others shipped", () => {
         const isSummary = JSON.stringify(options.prompt.content).includes("is going to be replaced by a summary")
         return Effect.succeed(Fake.text(isSummary ? "## Request\n- go on" : "ok", isSummary ? 190_000 : 3_000))
       })
-      const self = yield* ContextManager.make({
+      const self = yield* ContextManager.make(seeded({
         settings: { ...small, maxTokens: 8_500, meter: "actual", summary: {} }
-      }).pipe(
+      })).pipe(
         Effect.provide(Summarizer.layerModel().pipe(Layer.provide(inner)))
       )
       yield* Effect.forEach(
@@ -217,7 +218,7 @@ describe("faults that others shipped", () => {
           }
         )
       const long = prompt(user("go"), ...Array.from({ length: 60 }, (_, n) => turn(`c${n}`, 2_000)).flat())
-      const self = yield* ContextManager.make({ settings: { notice: false } })
+      const self = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       const ask = (name: "large" | "small", given: Prompt.Prompt) =>
         LanguageModel.generateText({ prompt: given }).pipe(
           Effect.provideService(ContextManager.Current, self),
@@ -252,7 +253,7 @@ describe("faults that others shipped", () => {
           { windowOf: () => ({ window: 100_000, maxOutput: 0 }) }
         )
       }
-      const self = yield* ContextManager.make({ settings: { notice: false } })
+      const self = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       const ask = (model: ReturnType<typeof of>) =>
         LanguageModel.generateText({ prompt: session }).pipe(
           Effect.provideService(ContextManager.Current, self),

@@ -12,6 +12,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import { answers, assistant, calls, prompt, result, session, turn, user, words } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Fake from "./fake.ts"
 
 const settings = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
@@ -27,7 +28,7 @@ const contextsOf = (self: Prompt.Prompt): ReadonlyArray<string> =>
 describe("a runtime context", () => {
   it.effect("is appended when it differs from the newest one, and only then", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       const ask = Effect.fnUntraced(function*(text: string, runtimeContext: string) {
         yield* self.append(text)
         return contextsOf((yield* self.requestWith({ runtimeContext })).prompt)
@@ -44,7 +45,7 @@ describe("a runtime context", () => {
 
   it.effect("is no part of the caller's history, nor a person's word", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       yield* self.append("a")
       yield* self.requestWith({ runtimeContext: "cwd /a" })
       yield* self.append("b")
@@ -55,7 +56,7 @@ describe("a runtime context", () => {
 
   it.effect("the same request again with another context is another request", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       yield* self.append("a")
       const first = yield* self.requestWith({ runtimeContext: "one" })
       assert.isTrue((yield* self.requestWith({ runtimeContext: "one" })).prompt === first.prompt)
@@ -64,7 +65,7 @@ describe("a runtime context", () => {
 
   it.effect("is sent again in the request whose compaction took it away", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make({ settings: { ...settings, protectedRecent: 0 } })
+      const self = yield* ContextManager.make(seeded({ settings: { ...settings, protectedRecent: 0 } }))
       yield* self.append([user("go")])
       yield* self.requestWith({ runtimeContext: "cwd /a" })
       let boundaries = 0
@@ -83,7 +84,7 @@ describe("a runtime context", () => {
 
   it.effect("does not stand between a call and its results, and comes with the next request", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make()
+      const self = yield* ContextManager.make(seeded())
       yield* self.append(prompt(user("go"), calls("a", "b"), answers(result("a", "1"))))
       const open = yield* self.requestWith({ runtimeContext: "x" })
       assert.deepStrictEqual(contextsOf(open.prompt), [])
@@ -95,7 +96,7 @@ describe("a runtime context", () => {
 
   it.effect("does not take the human message before it out of sight: nothing is repeated", () =>
     Effect.gen(function*() {
-      const self = yield* ContextManager.make({ settings: { ...settings, replayLastUser: true } })
+      const self = yield* ContextManager.make(seeded({ settings: { ...settings, replayLastUser: true } }))
       yield* self.append(session)
       const { generation, prompt: sent } = yield* self.requestWith({ runtimeContext: "x" })
       assert.strictEqual(generation, 1)
@@ -105,10 +106,10 @@ describe("a runtime context", () => {
 
   it.effect("survives an export, and a rewind takes back what came after", () =>
     Effect.gen(function*() {
-      const first = yield* ContextManager.make()
+      const first = yield* ContextManager.make(seeded())
       yield* first.sync(prompt(user("a")), { runtimeContext: "one" })
       yield* first.sync(prompt(user("a"), assistant("b"), user("c")), { runtimeContext: "two" })
-      const second = yield* ContextManager.make()
+      const second = yield* ContextManager.make(seeded())
       yield* second.restore(yield* first.export)
       const again = yield* second.sync(prompt(user("a"), assistant("b"), user("c")), { runtimeContext: "two" })
       assert.deepStrictEqual(contextsOf(again.prompt), ["one", "two"])
@@ -126,7 +127,9 @@ describe("a runtime context", () => {
           (n) => n === 2 ? Effect.fail(Fake.tooLong(9_000, 3_000)) : Effect.succeed(Fake.text("ok", 100))
         )
       )
-      const self = yield* ContextManager.make({ settings: { ...settings, maxTokens: 100_000, protectedRecent: 0 } })
+      const self = yield* ContextManager.make(
+        seeded({ settings: { ...settings, maxTokens: 100_000, protectedRecent: 0 } })
+      )
       const chat = yield* Chat.fromPrompt(session)
       yield* Effect.gen(function*() {
         yield* chat.generateText({ prompt: "one" })

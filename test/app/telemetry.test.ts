@@ -13,6 +13,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import * as Telemetry from "../../src/session/telemetry.ts"
 import { prompt, session, turn, user } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 
 const settings: Settings.Input = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
 
@@ -51,7 +52,7 @@ describe("telemetry", () => {
       let boundaries = 0
       let ratio = 0
       const { count, find, logs, spans } = yield* exported(Effect.gen(function*() {
-        const self = yield* ContextManager.make({ settings })
+        const self = yield* ContextManager.make(seeded({ settings }))
         yield* self.append(session)
         yield* self.request
         for (let n = 0; n < 8; n++) {
@@ -88,7 +89,7 @@ describe("telemetry", () => {
   it.effect("skips, by the clear floor", () =>
     Effect.gen(function*() {
       const { count, spans } = yield* exported(Effect.gen(function*() {
-        const self = yield* ContextManager.make({ settings: { ...settings, clearAtLeast: 1_000_000 } })
+        const self = yield* ContextManager.make(seeded({ settings: { ...settings, clearAtLeast: 1_000_000 } }))
         yield* self.append(session)
         yield* Effect.exit(self.request)
         yield* self.append("more")
@@ -103,9 +104,9 @@ describe("telemetry", () => {
       const slow = Summarizer.layerFromFunction(() => Effect.never)
       const { count, find } = yield* exported(
         Effect.gen(function*() {
-          const self = yield* ContextManager.make({
+          const self = yield* ContextManager.make(seeded({
             settings: { ...settings, maxTokens: 8_500, summary: { timeout: "2 seconds" } }
-          })
+          }))
           yield* self.append(session)
           yield* self.request
           assert.strictEqual((yield* self.status).summary, "running")

@@ -116,14 +116,14 @@ describe("exit codes and messages", () => {
       name: "several settings at once",
       args: ["replay", "--threshold", "3", "--budget-by-tool", "grep=-1", good],
       code: 1,
-      says: "--threshold 3: compactThreshold: write a ratio above 0 and up to 1, for example 0.92\n"
+      says: "--threshold 3: compactThreshold: write a ratio above 0 and up to 1, for example 0.95\n"
         + "--budget-by-tool grep=-1: budgetByTool.grep: write a number of tokens, 0 or more, for example 2000\n"
     },
     {
       name: "settings that contradict each other",
-      args: ["replay", "--target", "0.95", good],
+      args: ["replay", "--target", "0.96", good],
       code: 1,
-      says: /^--target 0\.95: targetUsage: write a ratio below compactThreshold \(0\.92\)/
+      says: /^--target 0\.96: targetUsage: write a ratio below compactThreshold \(0\.95\)/
     },
     {
       name: "an unknown flag",

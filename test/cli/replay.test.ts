@@ -10,6 +10,7 @@ import * as Result from "effect/Result"
 import * as Paint from "../../src/cli/Paint.ts"
 import * as Replay from "../../src/cli/Replay.ts"
 import * as ReplayText from "../../src/cli/ReplayText.ts"
+import { seeded } from "../seed.ts"
 import { openAiChat, type Turns } from "./sessions.ts"
 
 const sessionOf = (text: string): Session.Session => Result.getOrThrow(Format.fromString(text, { file: "f" }))
@@ -56,7 +57,7 @@ describe("Replay", () => {
       assert.isAbove(report.totals.boundaries, 1)
 
       // The same requests again, with the share of the prefix counted over JSON instead of objects.
-      const manager = yield* ContextManager.make({ settings })
+      const manager = yield* ContextManager.make(seeded({ settings }))
       const price = (messages: ReadonlyArray<Prompt.Message>) =>
         messages.reduce((sum, message) => sum + Estimator.chars.price(message), 0)
       let before: ReadonlyArray<Prompt.Message> = []

@@ -34,6 +34,7 @@ describe("SettingsFlags", () => {
     [["--target", "0.4"], { targetUsage: 0.4 }],
     [["--protected-recent", "0"], { protectedRecent: 0 }],
     [["--protected-tool-results", "-1"], { protectedToolResults: -1 }],
+    [["--standing-instructions", "0"], { standingInstructions: 0 }],
     [["--truncate-chars", "600"], { truncateChars: 600 }],
     [["--shape", "headTail"], { shape: "headTail" }],
     [["--budget-tokens", "200"], { budgetTokens: 200 }],

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
 import { e4 } from "../core/conversation.ts"
+import { seed, seeded } from "../seed.ts"
 import { differences, isObject, type Kind, type Outcome } from "./Case.ts"
 
 interface Repeat {
@@ -170,7 +171,7 @@ const observe = Effect.fnUntraced(function*(
 
 const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<Outcome, never, Scope.Scope> {
   const { budget, ...input } = self.config
-  const decoded = yield* Effect.result(Settings.decode(input))
+  const decoded = yield* Effect.result(Settings.decode(seed(input)))
   if (decoded._tag === "Failure") {
     const refused = { where: "config", expected: "decodes", actual: decoded.failure.message }
     return { name: self.name, failures: self.mayRefuse === undefined ? [refused] : [] }
@@ -182,12 +183,12 @@ const scenario = Effect.fnUntraced(function*(self: Scenario): Effect.fn.Return<O
       Effect.sync(() => {
         report = after.report
       }))
-  const manager = yield* ContextManager.make({
+  const manager = yield* ContextManager.make(seeded({
     // The reference counts a refusal each time that the pass is tried again.
     settings: { countSkips: "every", ...input },
     wire: noRules,
     pass: Policy.passFrom(Stage.when(Stage.guard(ladder, Guard.clearAtLeast), Gate.threshold))
-  }).pipe(Effect.provide(e4), Effect.orDie)
+  })).pipe(Effect.provide(e4), Effect.orDie)
   const failures: Array<Outcome["failures"][number]> = []
   for (const [at, step] of self.steps.entries()) {
     if ("append" in step) {

@@ -5,6 +5,7 @@ import * as Marks from "effect-compaction/Marks"
 import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import { seed, seeded } from "../seed.ts"
 import { answers, assistant, calls, prompt, result, system, turn, user } from "./conversation.ts"
 
 const { isPartial, price } = Estimator.chars
@@ -262,7 +263,7 @@ describe("other estimators", () => {
 
   it.effect("a session goes on over a text that its tokenizer throws on", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { maxTokens: 1_000, notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { maxTokens: 1_000, notice: false } }))
       for (let n = 0; n < 30; n++) {
         yield* manager.append([{ role: "user", content: `<|endoftext|> ${n} ${"and so on ".repeat(20)}` }])
         assert.isAtMost((yield* manager.request).count.tokens, 1_000)
@@ -276,9 +277,9 @@ describe("other estimators", () => {
   it.effect("one is provided as a service, and the default needs no layer", () =>
     Effect.gen(function*() {
       const said = prompt(user("abcd"), assistant("efgh"))
-      assert.strictEqual((yield* Stage.fromPrompt(said)).view.price, 18)
+      assert.strictEqual((yield* Stage.fromPrompt(said, { settings: seed() })).view.price, 18)
       const constant = Estimator.make(() => 7)
-      const pass = yield* Stage.fromPrompt(said).pipe(Effect.provide(Estimator.layer(constant)))
+      const pass = yield* Stage.fromPrompt(said, { settings: seed() }).pipe(Effect.provide(Estimator.layer(constant)))
       assert.strictEqual(pass.view.price, 14)
       assert.strictEqual(pass.count.tokens, 14)
     }))

@@ -7,6 +7,7 @@ import type * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { seeded } from "../seed.ts"
 import { answers, assistant, calls, prompt, result, session, system, turn, user, words } from "./conversation.ts"
 
 type Event = CompactionEvent.CompactionEvent
@@ -24,7 +25,7 @@ const published = (
   ) => Effect.Effect<ReadonlyArray<ContextManager.Request>, Policy.PassError | ContextManager.InvalidMessages>
 ) =>
   Effect.gen(function*() {
-    const manager = yield* ContextManager.make({ settings: { ...settings, ...extra } })
+    const manager = yield* ContextManager.make(seeded({ settings: { ...settings, ...extra } }))
     const events = (yield* program(manager)).flatMap((request) => request.events)
     for (const event of events) assert.deepStrictEqual(decode(JSON.parse(JSON.stringify(encode(event)))), event)
     return events
@@ -112,7 +113,7 @@ describe("the events of a request", () => {
       assert.deepStrictEqual(only(events, "OverheadAboveTarget"), [
         { _tag: "OverheadAboveTarget", fixed: 2_008, target: 1_500, budget: 3_000 }
       ])
-      const strict = yield* ContextManager.make({ settings: { ...settings, strict: true, maxTokens: 3_000 } })
+      const strict = yield* ContextManager.make(seeded({ settings: { ...settings, strict: true, maxTokens: 3_000 } }))
       yield* strict.append(long)
       const error = yield* Effect.flip(strict.request)
       assert.strictEqual(error._tag, "TargetBelowOverhead")

@@ -7,6 +7,7 @@ import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import * as TokenMeter from "effect-compaction/TokenMeter"
 import * as Effect from "effect/Effect"
+import { seed, seeded } from "../seed.ts"
 import { prompt, session, turn, user } from "./conversation.ts"
 
 const budget = 7_000
@@ -27,7 +28,7 @@ describe("the gate of a pass", () => {
   for (const [cause, reading] of causes) {
     it.effect(`below the whole budget it refuses an estimate, at it it counts one as ${cause}`, () =>
       Effect.gen(function*() {
-        const pass = yield* Stage.fromPrompt(session, { budget, settings: { notice: false } })
+        const pass = yield* Stage.fromPrompt(session, { budget, settings: seed({ notice: false }) })
         const error = yield* Effect.flip(Gate.provenance({ ...pass, count: count(budget - 1, reading) }))
         assert.deepInclude({ ...error }, { _tag: "ProvenanceRefused", count: budget - 1, budget, refusals: 1 })
         const once = yield* Gate.provenance({ ...pass, count: count(budget, reading) })
@@ -51,9 +52,9 @@ const maxTokens = 4_000
 
 /** Plays 60 turns of about 270 tokens each. */
 const play = Effect.fnUntraced(function*(settings: Settings.Input, turnAt: (at: number) => Turn) {
-  const manager = yield* ContextManager.make({
+  const manager = yield* ContextManager.make(seeded({
     settings: { maxTokens, notice: false, meter: "hybrid", protectedToolResults: 1, ...settings }
-  })
+  }))
   yield* manager.append(prompt(user("go")))
   const events: Array<CompactionEvent.CompactionEvent> = []
   let largest = 0
@@ -122,7 +123,7 @@ describe("a gated session does not outgrow its budget", () => {
   it.effect("the status and a resumed session go on counting", () =>
     Effect.gen(function*() {
       const settings: Settings.Input = { maxTokens, notice: false, meter: "hybrid", protectedToolResults: 1 }
-      const manager = yield* ContextManager.make({ settings })
+      const manager = yield* ContextManager.make(seeded({ settings }))
       yield* manager.append(prompt(user("go")))
       const first = yield* manager.requestWith({ route: "a" })
       yield* manager.observe({ inputTokens: { total: first.count.tokens } }, first)
@@ -134,7 +135,7 @@ describe("a gated session does not outgrow its budget", () => {
         for (const event of events) if (event._tag === "PassOverridden") seen.push(event.overrides)
         if (at % 10 !== 9) continue
         const saved = yield* resumed.export
-        resumed = yield* ContextManager.make({ settings })
+        resumed = yield* ContextManager.make(seeded({ settings }))
         yield* resumed.restore(saved)
       }
       assert.isAtLeast(seen.length, 3)

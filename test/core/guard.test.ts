@@ -8,6 +8,7 @@ import * as Stage from "effect-compaction/Stage"
 import * as TokenMeter from "effect-compaction/TokenMeter"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import { seed, seeded } from "../seed.ts"
 import { prompt, session, turn } from "./conversation.ts"
 
 const required = 5_000
@@ -19,7 +20,7 @@ const settings: Settings.Input = {
 }
 
 /** About 6,600 tokens under a budget of 7,000: above the trigger, and within the budget; a pass aims at 3,500. */
-const start = Stage.fromPrompt(session, { settings, budget: 7_000 })
+const start = Stage.fromPrompt(session, { settings: seed(settings), budget: 7_000 })
 
 const until = 3_500 + required
 
@@ -146,7 +147,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
 
   /** How a session that grows by about 70 tokens a request goes on, until it fails. */
   const grown = Effect.fnUntraced(function*(countSkips: "every" | "whenGrown", requests: number) {
-    const manager = yield* ContextManager.make({ settings: { ...settings, countSkips } })
+    const manager = yield* ContextManager.make(seeded({ settings: { ...settings, countSkips } }))
     yield* manager.append(session)
     const streaks: Array<number> = []
     for (let at = 0; at < requests; at++) {
@@ -166,9 +167,9 @@ describe("clearAtLeast counts refusals that say something new", () => {
       if (logLevel === "Warn") said.push(String(message))
     })
     yield* Effect.gen(function*() {
-      const manager = yield* ContextManager.make({
+      const manager = yield* ContextManager.make(seeded({
         settings: { maxTokens: 7_000, notice: false, protectedToolResults: 1, ...more }
-      })
+      }))
       for (let at = 0; at < 40; at++) {
         yield* manager.append(prompt(...turn(`t${at}`, 1_500)))
         yield* Effect.ignore(manager.request)
@@ -196,7 +197,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
   it.effect("a floor that binds within the budget fails nobody's session by default", () =>
     Effect.gen(function*() {
       for (const clearAtLeast of [10_000, 20_000, 0.4]) {
-        const manager = yield* ContextManager.make({
+        const manager = yield* ContextManager.make(seeded({
           settings: {
             maxTokens: 40_000,
             targetUsage: 0.85,
@@ -204,7 +205,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
             clearAtLeast,
             clearFloorWhenOverBudget: "override"
           }
-        })
+        }))
         yield* manager.append("go")
         let boundaries = 0
         let skips = 0

@@ -12,6 +12,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as CacheMarks from "../../src/wire/cacheMarks.ts"
 import * as Ids from "../../src/wire/ids.ts"
+import { seeded } from "../seed.ts"
 import { answers, assistant, bytesOf, calls, prompt, result, user } from "./conversation.ts"
 
 const rules = [Wire.anthropic, Wire.openaiChat, Wire.openaiResponses, Wire.gemini, Wire.all]
@@ -133,7 +134,7 @@ describe("ids of a session", () => {
 
   it.effect("are unique, and stay what they are as the session grows, after a restore too", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       let before: ReadonlyArray<string> = []
       for (let at = 0; at < 12; at++) {
         yield* manager.append(prompt(...turns(12).slice(3 * at, 3 * at + 3)))
@@ -145,7 +146,7 @@ describe("ids of a session", () => {
         before = ids
       }
       assert.strictEqual(new Set(before).size, 36)
-      const restored = yield* ContextManager.make({ settings: { notice: false } })
+      const restored = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* restored.restore(JSON.parse(JSON.stringify(yield* manager.export)))
       assert.strictEqual(bytesOf((yield* restored.request).prompt), bytesOf((yield* manager.request).prompt))
       assert.deepStrictEqual((yield* manager.history).content.length, 36, "what was said stays as it was said")
@@ -154,7 +155,7 @@ describe("ids of a session", () => {
   it.effect("an id that is made is not taken by a call that has it", () =>
     Effect.gen(function*() {
       const made = Ids.make("a", 1, Wire.all.ids)
-      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* manager.append(
         prompt(user("go"), calls("a"), answers(result("a", "1")), calls("a"), answers(result("a", "2")))
       )
@@ -210,7 +211,7 @@ describe("a call that is approved", () => {
       Prompt.makeMessage("assistant", { content: [call, ask] }),
       Prompt.makeMessage("tool", { content: [yes] })
     ]
-    const manager = yield* ContextManager.make({ settings: { notice: false } })
+    const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
     yield* manager.append(Prompt.fromMessages(history))
     const request = yield* manager.request
     const response = yield* model.generateText({ prompt: request.prompt, toolkit })
@@ -222,7 +223,7 @@ describe("a call that is approved", () => {
     yield* model.generateText({ prompt: next.prompt, toolkit })
     assert.strictEqual(yield* Ref.get(runs), 1, "it does not run again")
     // Who keeps the history hands over the same, in a new process.
-    const other = yield* ContextManager.make({ settings: { notice: false } })
+    const other = yield* ContextManager.make(seeded({ settings: { notice: false } }))
     const synced = yield* other.sync(Prompt.fromMessages([...history, ...said.content]))
     assert.strictEqual(bytesOf(synced.prompt), bytesOf(next.prompt))
     const transcript = Transcript.fromPrompt(yield* manager.history, () => 1)

@@ -6,6 +6,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Policy from "effect-compaction/Policy"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
+import { seeded } from "../seed.ts"
 import { answersOf } from "./resume.ts"
 
 const [file = ""] = process.argv.slice(2)
@@ -16,7 +17,7 @@ const program = Effect.gen(function*() {
     readonly settings: Policy.Options["settings"]
     readonly state: ContextManager.SessionState
   }
-  const manager = yield* ContextManager.make(settings === undefined ? {} : { settings })
+  const manager = yield* ContextManager.make(seeded(settings === undefined ? {} : { settings }))
   yield* manager.restore(state)
   console.log(JSON.stringify(yield* answersOf(manager)))
 })

@@ -14,6 +14,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { seeded } from "../seed.ts"
 import {
   answers,
   assistant,
@@ -33,7 +34,7 @@ const settings: Settings.Input = { protectedToolResults: 1, notice: false }
 const tight = { budget: 4_000 }
 const roomy = { budget: 100_000 }
 
-const make = (extra: Settings.Input = {}) => ContextManager.make({ settings: { ...settings, ...extra } })
+const make = (extra: Settings.Input = {}) => ContextManager.make(seeded({ settings: { ...settings, ...extra } }))
 
 /** What a session is, as far as anyone can see, but for what the last request said. */
 const stateOf = <E>(manager: ContextManager.ContextManager<E>) =>
@@ -363,7 +364,7 @@ const waiting = Effect.gen(function*() {
     (pass) => Deferred.succeed(reached, undefined).pipe(Effect.andThen(Deferred.await(go)), Effect.as(pass))
   )
   const pass = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", wait)))
-  const manager = yield* ContextManager.make({ settings, pass })
+  const manager = yield* ContextManager.make(seeded({ settings, pass }))
   return { manager, reached, go }
 })
 
@@ -416,7 +417,7 @@ describe("one view is built at a time", () => {
       let fails = true
       const failing = Rung.make("failing", (pass) => fails ? Effect.fail("no" as const) : Effect.succeed(pass))
       const pass = Policy.passOf(Ladder.progressive.pipe(Ladder.insertBefore("remove", failing)))
-      const manager = yield* ContextManager.make({ settings, pass })
+      const manager = yield* ContextManager.make(seeded({ settings, pass }))
       yield* manager.append(session)
       const before = yield* stateOf(manager)
       assert.strictEqual(yield* Effect.flip(manager.requestWith(tight)), "no")
@@ -426,9 +427,12 @@ describe("one view is built at a time", () => {
     }))
 })
 
-class AppContext extends ContextManager.Service<AppContext>()("test/AppContext", {
-  settings: { ...settings, maxTokens: 4_000 }
-}) {}
+class AppContext extends ContextManager.Service<AppContext>()(
+  "test/AppContext",
+  seeded(seeded({
+    settings: { ...settings, maxTokens: 4_000 }
+  }))
+) {}
 
 describe("Service", () => {
   it.effect("is a class with a layer, one conversation for each layer that is built", () =>
@@ -457,7 +461,7 @@ describe("Service", () => {
 
   it.effect("bad settings fail the layer", () =>
     Effect.gen(function*() {
-      class Bad extends ContextManager.Service<Bad>()("test/Bad", { settings: { window: -1 } }) {}
+      class Bad extends ContextManager.Service<Bad>()("test/Bad", seeded(seeded({ settings: { window: -1 } }))) {}
       const error = yield* Effect.flip(Effect.provide(Bad.use((_) => _.request), Bad.layer))
       assert.strictEqual(error._tag, "PolicyError")
     }))

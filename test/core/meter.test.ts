@@ -5,6 +5,7 @@ import * as Settings from "effect-compaction/Settings"
 import * as TokenMeter from "effect-compaction/TokenMeter"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { seed } from "../seed.ts"
 
 const window = 200_000
 
@@ -244,8 +245,8 @@ describe("a refusal", () => {
 describe("the window that bounds a bill", () => {
   it.effect("is the call's, else the settings', else what is assumed, and the budget that is named at least", () =>
     Effect.gen(function*() {
-      const none = yield* Settings.decode({})
-      const some = yield* Settings.decode({ window: 64_000, maxTokens: 9_000 })
+      const none = yield* Settings.decode(seed({}))
+      const some = yield* Settings.decode(seed({ window: 64_000, maxTokens: 9_000 }))
       assert.strictEqual(Budget.windowOf(none), Budget.fallback)
       assert.strictEqual(Budget.windowOf(none, { budget: 500_000 }), 500_000)
       assert.strictEqual(Budget.windowOf(some), 64_000)
@@ -257,7 +258,7 @@ describe("the window that bounds a bill", () => {
 describe("a budget", () => {
   it.effect("is capped by a maximum that a provider named, and never raised by it", () =>
     Effect.gen(function*() {
-      const settings = yield* Settings.decode({ window: 64_000, maxTokens: 9_000, notice: false })
+      const settings = yield* Settings.decode(seed({ window: 64_000, maxTokens: 9_000, notice: false }))
       assert.deepInclude({ ...Budget.resolve(settings, undefined, 0, 8_000) }, { total: 8_000, source: "provider" })
       for (const larger of [9_000, 50_000, 1e15]) {
         assert.deepInclude({ ...Budget.resolve(settings, undefined, 0, larger) }, { total: 9_000, source: "maxTokens" })

@@ -2,11 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
+import { seeded } from "../seed.ts"
 
 /** The budget and the count of the second request, when the first was billed so much beyond its price. */
 const afterBill = (settings: Settings.Input, beyond: number, overhead = 0) =>
   Effect.gen(function*() {
-    const manager = yield* ContextManager.make({ settings: { maxTokens: 10_000, notice: false, ...settings } })
+    const manager = yield* ContextManager.make(seeded({ settings: { maxTokens: 10_000, notice: false, ...settings } }))
     yield* manager.append("Find out why the build fails.")
     const first = yield* manager.requestWith({ overhead })
     const { reading } = yield* manager.status

@@ -5,6 +5,7 @@ import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
 import * as Effect from "effect/Effect"
 import * as Pairing from "../../src/wire/pairing.ts"
+import { seed } from "../seed.ts"
 import { answers, assistant, bytesOf, calls, prompt, result, session, system, user } from "./conversation.ts"
 
 /** The calls of each entry, by seq, then the results, by seq and id; and the call that each result belongs to. */
@@ -129,18 +130,18 @@ describe("Transcript", () => {
         system("late"),
         assistant("on")
       )
-      const { view } = yield* Stage.fromPrompt(broken)
+      const { view } = yield* Stage.fromPrompt(broken, { settings: seed() })
       assert.deepStrictEqual(view.items.map((item) => item.seq), [6, 1, 2, -1, 5, 3, 7])
       assert.strictEqual(view.price, view.items.reduce((sum, item) => sum + item.price, 0))
       const repaired = View.toPrompt(view)
-      const again = (yield* Stage.fromPrompt(repaired)).view
+      const again = (yield* Stage.fromPrompt(repaired, { settings: seed() })).view
       assert.strictEqual(bytesOf(View.toPrompt(again)), bytesOf(repaired))
       assert.strictEqual(again.price, view.price)
     }))
 
   it.effect("leaves a valid prompt alone, message by message", () =>
     Effect.gen(function*() {
-      const { view } = yield* Stage.fromPrompt(session)
+      const { view } = yield* Stage.fromPrompt(session, { settings: seed() })
       const { content } = View.toPrompt(view)
       assert.strictEqual(content.length, session.content.length)
       content.forEach((message, at) => assert.strictEqual(message, session.content[at]))

@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { seeded } from "../seed.ts"
 import { answers, bytesOf, calls, prompt, result, session, system, user, words } from "./conversation.ts"
 import { answersOf } from "./resume.ts"
 
@@ -60,7 +61,7 @@ const cases: ReadonlyArray<readonly [name: string, prompt: Prompt.Prompt, settin
 const started = (history: Prompt.Prompt, settings: Settings.Input, budget: number) =>
   Effect.gen(function*() {
     const { shape: _, truncateChars: __, ...first } = settings
-    const manager = yield* ContextManager.make({ settings: first })
+    const manager = yield* ContextManager.make(seeded({ settings: first }))
     yield* manager.append(history)
     const before = yield* manager.requestWith({ budget })
     return { manager, before, state: yield* manager.export }
@@ -87,7 +88,7 @@ describe("export and restore", () => {
         const { before, manager, state } = yield* started(history, settings, budget)
         const json: ContextManager.SessionState = JSON.parse(JSON.stringify(state))
         assert.deepStrictEqual(json, state, "the state is plain JSON")
-        const fresh = yield* ContextManager.make({ settings })
+        const fresh = yield* ContextManager.make(seeded({ settings }))
         yield* fresh.append("what is replaced")
         yield* fresh.restore(json)
         assert.deepStrictEqual(yield* fresh.export, state)
@@ -119,7 +120,7 @@ describe("export and restore", () => {
     Effect.gen(function*() {
       for (const [name, history, settings, budget] of cases) {
         const { before, state } = yield* started(history, settings, budget)
-        const fresh = yield* ContextManager.make({ settings: { ...settings, maxTokens: 100_000 } })
+        const fresh = yield* ContextManager.make(seeded({ settings: { ...settings, maxTokens: 100_000 } }))
         yield* fresh.restore(state)
         yield* fresh.sync(history)
         assert.strictEqual((yield* fresh.status).generation, before.generation, name)

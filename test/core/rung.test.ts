@@ -13,6 +13,7 @@ import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import { seed, seeded } from "../seed.ts"
 import {
   answers,
   assistant,
@@ -30,7 +31,7 @@ import {
 
 /** A budget that nothing comes down to, so that a rung shows all that it does. */
 const exhausting = (settings: Settings.Input = {}) =>
-  Stage.fromPrompt(session, { settings: { protectedToolResults: 1, targetUsage: 0, ...settings }, budget: 1_000 })
+  Stage.fromPrompt(session, { settings: seed({ protectedToolResults: 1, targetUsage: 0, ...settings }), budget: 1_000 })
 
 const even = (from: number, to: number) => Array.from({ length: (to - from) / 2 + 1 }, (_, at) => from + 2 * at)
 const all = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at)
@@ -82,7 +83,7 @@ describe("the eight rungs, each alone on a pass made of a prompt", () => {
       const ten = prompt(...Array.from({ length: 10 }, (_, n) => assistant(words(`answer ${n}`, 400))))
       const settings = { ...options.settings, protectedRecent: 0.9 }
       const removed = yield* Rung.stage(Ladder.progressive.rungs[2]!)(
-        yield* Stage.fromPrompt(ten, { ...options, settings })
+        yield* Stage.fromPrompt(ten, { ...options, settings: seed(settings) })
       )
       assert.deepStrictEqual(changesOf(removed).removed, [0])
     }))
@@ -133,7 +134,7 @@ describe("edges of the rungs", () => {
       const at = (length: number) =>
         Effect.gen(function*() {
           const given = prompt(user("go"), ...turn("a", length), user("end"))
-          const pass = yield* Stage.fromPrompt(given, { settings: { targetUsage: 0 }, budget: 1_000 })
+          const pass = yield* Stage.fromPrompt(given, { settings: seed({ targetUsage: 0 }), budget: 1_000 })
           return (yield* rung(pass)).view.decisions.map((decision) => decision._tag)
         })
       assert.deepStrictEqual(yield* at(500), [])
@@ -145,7 +146,10 @@ describe("edges of the rungs", () => {
     { generation = 0, memory = Stage.noMemory }: Partial<Pick<Stage.Pass, "generation" | "memory">>,
     settings: Settings.Input = {}
   ) {
-    const pass = yield* Stage.fromPrompt(prompt(user("go"), assistant("yes"), user("end")), { settings, budget: 4_000 })
+    const pass = yield* Stage.fromPrompt(prompt(user("go"), assistant("yes"), user("end")), {
+      settings: seed(settings),
+      budget: 4_000
+    })
     return { ...pass, count: { ...pass.count, tokens: 3_900 }, generation, memory }
   })
 
@@ -169,7 +173,7 @@ describe("edges of the rungs", () => {
     Effect.gen(function*() {
       const given = prompt(user("go"), ...Array.from({ length: 12 }, (_, n) => turn(`t${n}`, 600)).flat(), user("end"))
       const settings: Settings.Input = { maxMessages: 10, protectedToolResults: 0, protectedRecent: 0 }
-      const pass = yield* Stage.fromPrompt(given, { settings, budget: 4_000 })
+      const pass = yield* Stage.fromPrompt(given, { settings: seed(settings), budget: 4_000 })
       assert.isBelow(pass.view.price, pass.budget.trigger)
       const crowded = yield* Ladder.progressive(pass)
       assert.deepStrictEqual(changesOf(crowded).truncated, [], "below the trigger nothing is shortened")
@@ -188,7 +192,7 @@ describe("what a proposer may not do", () => {
     assistant(words("answer", 400)),
     user("last")
   )
-  const start = Stage.fromPrompt(said, { settings: { targetUsage: 0 }, budget: 1_000 })
+  const start = Stage.fromPrompt(said, { settings: seed({ targetUsage: 0 }), budget: 1_000 })
 
   const refused: ReadonlyArray<readonly [name: string, decision: (at: number) => Decision.Edit]> = [
     ["remove a system entry", (at) => ({ _tag: "Remove", seqs: [0], at })],
@@ -336,7 +340,8 @@ describe("Guard.clearAtLeast, alone", () => {
 
 describe("a ladder", () => {
   const holding = prompt(user(words("x", 8_000)))
-  const infeasible = (settings: Settings.Input) => Stage.fromPrompt(holding, { settings, budget: 1_000 })
+  const infeasible = (settings: Settings.Input) =>
+    Stage.fromPrompt(holding, { settings: seed(settings), budget: 1_000 })
 
   it.effect("says what holds a view that cannot fit, and names the knobs", () =>
     Effect.gen(function*() {
@@ -375,7 +380,7 @@ describe("a ladder", () => {
       const own = Rung.propose("own", () => [])
       // As in JavaScript, where no name is known to the compiler.
       const read: Ladder.Ladder = Ladder.make(Rung.remove({ relax: 1 }))
-      const pass = yield* Stage.fromPrompt(session, { budget: 6_000 })
+      const pass = yield* Stage.fromPrompt(session, { settings: seed(), budget: 6_000 })
       const wrong = [
         read.pipe(Ladder.insertBefore("removee", own)),
         Ladder.replace(read, "removee", own),
@@ -394,7 +399,7 @@ describe("a ladder", () => {
       const effectful = Rung.make("effectful", Rung.stage(Rung.truncateToolResults({ fraction: 1 })))
       const ladder = Ladder.progressive.pipe(Ladder.insertBefore("remove", effectful))
       const settings: Settings.Input = { protectedToolResults: 1, notice: false }
-      const pass = yield* Stage.fromPrompt(session, { settings, budget: 6_000 })
+      const pass = yield* Stage.fromPrompt(session, { settings: seed(settings), budget: 6_000 })
       const after = yield* ladder({ ...pass, sizes: { ...pass.sizes, target: 3_000 } })
       assert.strictEqual(after.report.level, 3)
       assert.isAtMost(after.view.price, 3_000)
@@ -409,7 +414,7 @@ describe("the pass of a manager", () => {
 
   const viewOf = <E>(pass: Policy.Pass<E>, extra: Settings.Input = {}) =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ pass, settings: { ...settings, ...extra } })
+      const manager = yield* ContextManager.make(seeded({ pass, settings: { ...settings, ...extra } }))
       yield* manager.append(session)
       yield* manager.requestWith({ budget })
       const { decisions, price, transcript } = yield* manager.view
@@ -418,21 +423,23 @@ describe("the pass of a manager", () => {
 
   it.effect("is an exported value: run on a prompt without a manager it decides the same", () =>
     Effect.gen(function*() {
-      const alone = yield* Policy.pass(yield* Stage.fromPrompt(session, { settings, budget }))
+      const alone = yield* Policy.passOf(Ladder.progressive)(
+        yield* Stage.fromPrompt(session, { settings: seed(settings), budget })
+      )
       assert.isAbove(alone.view.decisions.length, 0)
-      assert.deepStrictEqual((yield* viewOf(Policy.pass)).decisions, alone.view.decisions)
+      assert.deepStrictEqual((yield* viewOf(Policy.passOf(Ladder.progressive))).decisions, alone.view.decisions)
     }))
 
   it.effect("is built from the stages anyone composes", () =>
     Effect.gen(function*() {
-      const standard = yield* viewOf(Policy.pass)
+      const standard = yield* viewOf(Policy.passOf(Ladder.progressive))
       assert.deepStrictEqual((yield* viewOf(built)).decisions, standard.decisions)
       assert.deepStrictEqual((yield* viewOf(Policy.passOf(Ladder.progressive))).decisions, standard.decisions)
     }))
 
   it.effect("does something else with another stage in the place of one", () =>
     Effect.gen(function*() {
-      const standard = yield* viewOf(Policy.pass)
+      const standard = yield* viewOf(Policy.passOf(Ladder.progressive))
       const never = yield* viewOf(Policy.passFrom(Stage.when(Ladder.progressive, () => false)))
       assert.deepStrictEqual(never.decisions, [])
       const onlyRemoves = yield* viewOf(Policy.passOf(Ladder.make(Rung.remove({ relax: 1 }))))
@@ -447,7 +454,7 @@ describe("the pass of a manager", () => {
 
   it.effect("the gate: at the trigger, not below it, and never without a budget", () =>
     Effect.gen(function*() {
-      const pass = yield* Stage.fromPrompt(prompt(user("abcd")), { settings: { notice: false }, budget: 100 })
+      const pass = yield* Stage.fromPrompt(prompt(user("abcd")), { settings: seed({ notice: false }), budget: 100 })
       const at = (tokens: number, given = pass): Stage.Pass => ({ ...given, count: { ...given.count, tokens } })
       assert.isTrue(Gate.threshold(at(92)))
       assert.isFalse(Gate.threshold(at(91)))

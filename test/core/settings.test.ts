@@ -3,10 +3,11 @@ import * as Budget from "effect-compaction/Budget"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
+import { seed, seeded } from "../seed.ts"
 
 const decoded = (input: { readonly [key: string]: unknown }) =>
   // A configuration file holds anything: what the type refuses is what is tested here.
-  Effect.result(Settings.decode(input as Settings.Input))
+  Effect.result(Settings.decode(seed(input as Settings.Input)))
 
 /** The key, the value that is refused, and what the message says beside the path. */
 const rejected: ReadonlyArray<readonly [key: string, value: unknown, says: string]> = [
@@ -80,7 +81,7 @@ describe("Settings", () => {
   it.effect("every window has a budget, which grows with it and jumps nowhere", () =>
     Effect.gen(function*() {
       for (const outputReserve of [0, 0.5, 1]) {
-        const settings = yield* Settings.decode({ outputReserve })
+        const settings = yield* Settings.decode(seed({ outputReserve }))
         let before = Budget.resolve({ ...settings, window: 1 })
         for (let window = 2; window <= 20_000; window++) {
           const budget = Budget.resolve({ ...settings, window })
@@ -97,7 +98,7 @@ describe("Settings", () => {
 
   it.effect("fills in the defaults", () =>
     Effect.gen(function*() {
-      assert.deepInclude({ ...(yield* Settings.decode({})) }, {
+      assert.deepInclude({ ...(yield* Settings.decode(seed({}))) }, {
         maxOutput: 8_192,
         outputReserve: 0.5,
         notice: true,
@@ -130,12 +131,12 @@ describe("Settings", () => {
         { clearAtLeast: 1 },
         { maxTokens: 1 }
       ]
-      for (const each of ends) yield* Settings.decode(each)
+      for (const each of ends) yield* Settings.decode(seed(each))
     }))
 
   it.effect("a manager with bad settings is not made", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(ContextManager.make({ settings: { window: -1 } }))
+      const error = yield* Effect.flip(ContextManager.make(seeded({ settings: { window: -1 } })))
       assert.strictEqual(error._tag, "PolicyError")
       assert.include(error.message, "settings.window: write")
     }))
@@ -190,7 +191,7 @@ describe("Budget", () => {
   for (const [name, settings, given, expected] of rows) {
     it.effect(name, () =>
       Effect.gen(function*() {
-        const { limit, source, target, total, trigger } = Budget.resolve(yield* Settings.decode(settings), given)
+        const { limit, source, target, total, trigger } = Budget.resolve(yield* Settings.decode(seed(settings)), given)
         assert.deepStrictEqual([total, source, limit, target], [...expected])
         assert.strictEqual(trigger, 0.92 * limit)
       }))
@@ -218,7 +219,7 @@ describe("Budget", () => {
   for (const [name, window, model, expected] of models) {
     it.effect(`of two windows the smaller: ${name}`, () =>
       Effect.gen(function*() {
-        const settings = yield* Settings.decode(window === undefined ? {} : { window })
+        const settings = yield* Settings.decode(seed(window === undefined ? {} : { window }))
         const { source, total } = Budget.resolve(settings, undefined, 0, null, model)
         assert.deepStrictEqual([total, source], [...expected])
         assert.strictEqual(Budget.windowOf(settings, model), expected[1] === "fallback" ? 200_000 : 100_000)

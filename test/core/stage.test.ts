@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import { pipe } from "effect/Function"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
+import { seed } from "../seed.ts"
 import { changesOf, session } from "./conversation.ts"
 
 class Refused extends Schema.TaggedError<Refused>("test/Refused")("Refused", { by: Schema.String }) {}
@@ -24,7 +25,7 @@ const noting = (seen: Array<number>): Stage.Stage => (pass) =>
     return pass
   })
 
-const start = Stage.fromPrompt(session, { budget: 1_000 })
+const start = Stage.fromPrompt(session, { settings: seed(), budget: 1_000 })
 
 describe("Stage", () => {
   it.effect("fromPrompt: nothing decided, priced, counted as an estimate", () =>
@@ -36,7 +37,7 @@ describe("Stage", () => {
       assert.deepInclude({ ...pass.count }, { tokens: pass.view.price, kind: "estimated" })
       assert.deepStrictEqual(pass.memory, Stage.noMemory)
       assert.strictEqual(pass.budget.limit, 200)
-      const error = yield* Effect.flip(Stage.fromPrompt(session, { settings: { targetUsage: 2 } }))
+      const error = yield* Effect.flip(Stage.fromPrompt(session, { settings: seed({ targetUsage: 2 }) }))
       assert.strictEqual(error._tag, "SchemaError")
     }))
 
@@ -76,7 +77,7 @@ describe("Stage", () => {
 
   it.effect("what changes nothing keeps the view, the same object", () =>
     Effect.gen(function*() {
-      const roomy = yield* Stage.fromPrompt(session, { budget: 100_000 })
+      const roomy = yield* Stage.fromPrompt(session, { settings: seed(), budget: 100_000 })
       const tight = yield* start
       const stages: ReadonlyArray<readonly [Stage.Stage, Stage.Pass]> = [
         [truncate, roomy],

@@ -12,10 +12,11 @@ import * as Persistence from "effect/persistence/Persistence"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { seeded } from "../seed.ts"
 import { answers, assistant, bytesOf, calls, counting, prompt, result, session, user, words } from "./conversation.ts"
 
 const settings: Settings.Input = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
-const make = ContextManager.make({ settings })
+const make = ContextManager.make(seeded({ settings }))
 
 /** The same prompt as a store gives it back: new objects, the same content. */
 const parsed = (self: Prompt.Prompt) =>

@@ -5,6 +5,7 @@ import * as ToolResult from "effect-compaction/ToolResult"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Text from "../../src/text/text.ts"
+import { seed } from "../seed.ts"
 import { answers, calls, prompt, result } from "./conversation.ts"
 
 const digits = "0123456789"
@@ -86,7 +87,9 @@ describe("cutOf", () => {
   for (const [name, settings, text, expected] of rows) {
     it.effect(name, () =>
       Effect.gen(function*() {
-        const pass = yield* Stage.fromPrompt(prompt(calls("a"), answers(result("a", text))), { settings })
+        const pass = yield* Stage.fromPrompt(prompt(calls("a"), answers(result("a", text))), {
+          settings: seed(settings)
+        })
         const { transcript } = pass.view
         assert.deepStrictEqual(ToolResult.cutOf(pass.settings, transcript, transcript.entries[1]!), expected)
       }))

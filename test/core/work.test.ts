@@ -5,6 +5,7 @@ import type * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import { messages } from "../bench/transcript.ts"
+import { seeded } from "../seed.ts"
 import { assistant, counting, prompt, session } from "./conversation.ts"
 
 const history = Prompt.fromMessages(messages(600, 7))
@@ -14,7 +15,7 @@ const tight = { budget: 12_000 }
 const counted = (settings: Settings.Input = {}) =>
   Effect.gen(function*() {
     const { priced, service } = counting()
-    const manager = yield* ContextManager.make({ settings }).pipe(Effect.provide(Estimator.layer(service)))
+    const manager = yield* ContextManager.make(seeded({ settings })).pipe(Effect.provide(Estimator.layer(service)))
     /** What was priced since it was asked last. */
     const taken = () => priced.splice(0)
     return { manager, taken }

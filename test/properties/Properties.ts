@@ -10,6 +10,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { normalMessage } from "../../src/wire/normal.ts"
+import { seed } from "../seed.ts"
 import * as Validators from "../wireValidators.ts"
 import * as Oracle from "./Oracle.ts"
 import * as Random from "./Random.ts"
@@ -497,7 +498,10 @@ const climbIsPrefix: Property = {
   check: Effect.fnUntraced(function*(trace) {
     const history = trace.steps.at(-1)?.history ?? []
     const budget = Math.max(1, Math.floor(0.8 * history.length * 20))
-    const pass = yield* Stage.fromPrompt(Prompt.fromMessages(history), { settings: trace.script.settings, budget })
+    const pass = yield* Stage.fromPrompt(Prompt.fromMessages(history), {
+      settings: seed(trace.script.settings),
+      budget
+    })
       .pipe(
         Effect.provideService(Estimator.Estimator, Trace.estimators[trace.script.estimator]),
         Effect.orDie

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { seeded } from "../seed.ts"
 import type * as Script from "./Script.ts"
 
 export type Failure = Policy.PassError
@@ -209,11 +210,11 @@ export const run = Effect.fnUntraced(
     options: Options = {}
   ): Effect.fn.Return<Trace, never, Scope.Scope> {
     const price = estimators[script.estimator].price
-    const make = ContextManager.make({
+    const make = ContextManager.make(seeded({
       settings: script.settings,
       ladder: ladders[script.ladder],
       wire: rulesOf(script)
-    }).pipe(
+    })).pipe(
       Effect.provideService(Estimator.Estimator, Estimator.make(options.price ?? price)),
       Effect.orDie
     )

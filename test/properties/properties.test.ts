@@ -4,6 +4,7 @@ import * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { seeded } from "../seed.ts"
 import * as Check from "./Check.ts"
 import * as Properties from "./Properties.ts"
 import * as Random from "./Random.ts"
@@ -122,7 +123,7 @@ describe("work that does not grow with the session", () => {
       const { role } = message
       return Object.defineProperty({ ...message }, "role", { enumerable: true, get: () => (reads++, role) })
     }
-    const manager = yield* ContextManager.make({ settings: { maxTokens: 100_000_000 } })
+    const manager = yield* ContextManager.make(seeded({ settings: { maxTokens: 100_000_000 } }))
     const turn = (at: number) => {
       const id = `call_${at % 3}`
       return Prompt.fromMessages([

@@ -6,11 +6,12 @@ import * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import * as Effect from "effect/Effect"
 import { prompt, session, turn, user } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 
 const settings: Settings.Input = { maxTokens: 20_000, notice: false, meter: "hybrid", provenanceGate: false }
 
 const started = Effect.fnUntraced(function*(more: Settings.Input = {}) {
-  const manager = yield* ContextManager.make({ settings: { ...settings, ...more } })
+  const manager = yield* ContextManager.make(seeded({ settings: { ...settings, ...more } }))
   yield* manager.append(prompt(user("go"), ...turn("a", 2_000)))
   return manager
 })
@@ -72,7 +73,7 @@ describe("a reading", () => {
   it.effect("that cannot be is in no figure, and a durable session goes on and is opened again", () =>
     Effect.gen(function*() {
       const store = yield* SessionStore.makeMemory
-      const open = ContextManager.open("one", { settings }).pipe(
+      const open = ContextManager.open("one", seeded({ settings })).pipe(
         Effect.provideService(SessionStore.SessionStore, store)
       )
       const figures = yield* Effect.scoped(Effect.gen(function*() {
@@ -103,7 +104,7 @@ describe("a reading", () => {
 describe("a budget", () => {
   it.effect("is published when only its source is another", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* manager.append(prompt(user("go")))
       const sources: Array<string> = []
       for (const budget of [undefined, 200_000, undefined, 200_000, 200_000]) {
@@ -118,7 +119,7 @@ describe("a budget", () => {
 describe("a refusal", () => {
   it.effect("fails where the smallest view is known to be too large, and sends it where it is not", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: { notice: false } })
+      const manager = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* manager.append(session)
       const request = yield* manager.request
       const error = yield* Effect.flip(manager.recover({ tokens: request.count.tokens, maximum: 300 }))
@@ -126,7 +127,7 @@ describe("a refusal", () => {
       if (error._tag !== "ContextCannotFit") return
       assert.strictEqual(error.maximum, 300)
       assert.isAbove(error.tokens, 300)
-      const other = yield* ContextManager.make({ settings: { notice: false } })
+      const other = yield* ContextManager.make(seeded({ settings: { notice: false } }))
       yield* other.append(session)
       const first = yield* other.request
       const smaller = yield* other.recover({ tokens: first.count.tokens, maximum: 4_000 })

@@ -10,6 +10,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Program from "../cli/program.ts"
+import { seeded } from "../seed.ts"
 import * as Postgres from "./postgres.ts"
 import * as Scenario from "./scenario.ts"
 
@@ -77,7 +78,7 @@ describe("the command session", () => {
       const again = yield* run("export", directory, file)
       assert.strictEqual(again.code, 1)
       assert.include(again.stderr, "could not be written")
-      const restored = yield* ContextManager.make({ settings: { maxTokens: 3_000 } })
+      const restored = yield* ContextManager.make(seeded({ settings: { maxTokens: 3_000 } }))
       yield* restored.restore(JSON.parse((yield* run("export", directory, "-")).stdout))
       assert.strictEqual((yield* restored.status).entries, before.status.entries)
     }), 60_000)

@@ -5,6 +5,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import { answers, assistant, bytesOf, calls, result, system, turn, user, words } from "../core/conversation.ts"
 import * as Random from "../properties/Random.ts"
+import { seeded } from "../seed.ts"
 
 const said = ({ prompt, stableLength }: ContextManager.Request): ReadonlyArray<string> =>
   prompt.content.slice(0, stableLength).map((message) => bytesOf(Prompt.fromMessages([message])))
@@ -36,7 +37,7 @@ const budgets = [2_000, 3_000, 3_000, 4_000, 50_000] as const
 const play = Effect.fnUntraced(function*(seed: number) {
   const random = Random.make(seed)
   const settings = { notice: random.chance(0.5), noticeReserve: 0, protectedToolResults: 1 }
-  let manager = yield* ContextManager.make({ settings })
+  let manager = yield* ContextManager.make(seeded({ settings }))
   yield* manager.append(Prompt.fromMessages([system("You are careful."), user("go")]))
   let sent: Sent = { last: [], before: undefined }
   let call: ContextManager.Call = { budget: 3_000 }
@@ -75,7 +76,7 @@ const play = Effect.fnUntraced(function*(seed: number) {
       isSame = false
     } else if (become === 3) {
       const saved = JSON.parse(JSON.stringify(yield* manager.export))
-      manager = yield* ContextManager.make({ settings })
+      manager = yield* ContextManager.make(seeded({ settings }))
       yield* manager.restore(saved)
     }
     while (random.chance(0.3)) yield* ask()

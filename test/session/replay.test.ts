@@ -15,6 +15,7 @@ import * as Runtime from "../../src/session/runtime.ts"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
+import { seeded } from "../seed.ts"
 import * as OneLog from "./oneLog.ts"
 
 const minutes = 60_000
@@ -25,7 +26,7 @@ const settingsOf = (script: Script.Script): Settings.Input => ({
 })
 
 const open = (script: Script.Script, store: SessionStore.Log) =>
-  ContextManager.open("session", { settings: settingsOf(script), wire: Trace.rulesOf(script) }).pipe(
+  ContextManager.open("session", seeded(seeded({ settings: settingsOf(script), wire: Trace.rulesOf(script) }))).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
     OneLog.provide(store)

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Random from "../properties/Random.ts"
 import * as Trace from "../properties/Trace.ts"
+import { seeded } from "../seed.ts"
 import * as OneLog from "./oneLog.ts"
 
 /** How many operations a session has. */
@@ -16,7 +17,7 @@ export const length = 120
 const settings = { maxTokens: 3_000, notice: false, summary: { mode: "between", trigger: 0.99 } } as const
 
 export const open = (store: SessionStore.Log) =>
-  ContextManager.open("session", { settings }).pipe(
+  ContextManager.open("session", seeded(seeded({ settings }))).pipe(
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
     OneLog.provide(store)
   )

@@ -14,6 +14,7 @@ import type * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Trace from "../properties/Trace.ts"
+import { seeded } from "../seed.ts"
 import * as OneLog from "./oneLog.ts"
 
 const short: Summarizer.Reply = {
@@ -39,10 +40,14 @@ const answering: Summarizer.Service = { ...Summarizer.extractive, summarize: () 
 const settings = { maxTokens: 50_000, summary: { trigger: 1 } } as const
 
 const open = (store: SessionStore.Log, summarizer: Summarizer.Service | undefined = answering) =>
-  ContextManager.open("session", { settings: summarizer === undefined ? { maxTokens: 50_000 } : settings }).pipe(
-    OneLog.provide(store),
-    Effect.provideService(Summarizer.Summarizer, summarizer)
+  ContextManager.open(
+    "session",
+    seeded(seeded({ settings: summarizer === undefined ? { maxTokens: 50_000 } : settings }))
   )
+    .pipe(
+      OneLog.provide(store),
+      Effect.provideService(Summarizer.Summarizer, summarizer)
+    )
 
 const turn = (at: number) =>
   Prompt.fromMessages([
@@ -267,7 +272,7 @@ describe("a request that nothing came of", () => {
     Effect.gen(function*() {
       const store = yield* OneLog.memory
       const small = (given: SessionStore.Log) =>
-        ContextManager.open("session", { settings: { maxTokens: 4_000 } }).pipe(
+        ContextManager.open("session", seeded(seeded({ settings: { maxTokens: 4_000 } }))).pipe(
           OneLog.provide(given)
         )
       const manager = yield* small(store)
@@ -442,9 +447,10 @@ describe("faults that others shipped", () => {
     Effect.gen(function*() {
       const store = yield* OneLog.memory
       const small = (given: SessionStore.Log) =>
-        ContextManager.open("session", { settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } }).pipe(
-          OneLog.provide(given)
-        )
+        ContextManager.open("session", seeded(seeded({ settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } })))
+          .pipe(
+            OneLog.provide(given)
+          )
       const manager = yield* small(store)
       for (let at = 0; at < 12; at++) {
         yield* manager.append(turn(at))

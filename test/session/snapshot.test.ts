@@ -13,15 +13,19 @@ import * as Scope from "effect/Scope"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
+import { seeded } from "../seed.ts"
 import * as OneLog from "./oneLog.ts"
 
 const minutes = 60_000
 
 const open = (script: Script.Script, store: SessionStore.Log) =>
-  ContextManager.open("session", {
-    settings: { ...script.settings, ...(script.seed % 2 === 0 ? { summary: { mode: "between" } } : {}) },
-    wire: Trace.rulesOf(script)
-  }).pipe(
+  ContextManager.open(
+    "session",
+    seeded(seeded({
+      settings: { ...script.settings, ...(script.seed % 2 === 0 ? { summary: { mode: "between" } } : {}) },
+      wire: Trace.rulesOf(script)
+    }))
+  ).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
     OneLog.provide(store)

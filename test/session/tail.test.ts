@@ -9,12 +9,13 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Tail from "../../src/session/tail.ts"
 import { answers, assistant, calls, prompt, result, user, words } from "../core/conversation.ts"
+import { seed } from "../seed.ts"
 
 const price = () => 10
 
 const sources = (messages: ReadonlyArray<Prompt.Message>) => messages.map((message) => Marks.of(message).source)
 
-const settings = Settings.decode({ replayLastUser: true, noticeMinLevel: 3 })
+const settings = Settings.decode(seed({ replayLastUser: true, noticeMinLevel: 3 }))
 
 const input = Effect.fnUntraced(function*(
   messages: ReadonlyArray<Prompt.Message>,

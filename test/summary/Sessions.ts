@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { bytesOf, system, turn, user } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 
 /** A summary in the sections that are asked for. */
 export const short = "## Request\n\n- read the files\n\n## Next\n\n- read the next one"
@@ -40,7 +41,7 @@ interface Given {
 }
 
 export const manager = (settings: Settings.Input, { retry, summarizer }: Given = {}) =>
-  ContextManager.make({ settings, ...(retry === undefined ? undefined : { summaryRetry: retry }) }).pipe(
+  ContextManager.make(seeded({ settings, ...(retry === undefined ? undefined : { summaryRetry: retry }) })).pipe(
     Effect.provideService(Summarizer.Summarizer, summarizer)
   )
 

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import { answers, assistant, calls, result, turn, user, words } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Audit from "./Audit.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -221,12 +222,12 @@ describe("between", () => {
     Effect.gen(function*() {
       const { requests, service } = Sessions.saying(Sessions.short)
       const failing: Stage.Stage<"full"> = () => Effect.fail("full" as const)
-      const manager = yield* ContextManager.make({
+      const manager = yield* ContextManager.make(seeded({
         settings: between({ prune: false }),
         pass: Policy.passFrom((pass) =>
           Effect.andThen(Policy.pass(pass), pass.count.tokens > 9_200 ? failing(pass) : Effect.succeed(pass))
         )
-      }).pipe(Effect.provideService(Summarizer.Summarizer, service))
+      })).pipe(Effect.provideService(Summarizer.Summarizer, service))
       yield* manager.append(Prompt.fromMessages(Sessions.opening))
       for (let n = 0; n < 24; n++) {
         yield* manager.append(Prompt.fromMessages(thin(n)))

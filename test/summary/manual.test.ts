@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import { assistant, bytesOf } from "../core/conversation.ts"
+import { seeded } from "../seed.ts"
 import * as Audit from "./Audit.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -187,10 +188,10 @@ describe("compactNow", () => {
       const gate = yield* Deferred.make<void>()
       const { requests, service } = Sessions.answering(() => Effect.never)
       let isSlow = false
-      const manager = yield* ContextManager.make({
+      const manager = yield* ContextManager.make(seeded({
         settings: withSummary(),
         pass: Policy.passFrom((pass) => Effect.andThen(isSlow ? Deferred.await(gate) : Effect.void, Policy.pass(pass)))
-      }).pipe(Effect.provideService(Summarizer.Summarizer, service))
+      })).pipe(Effect.provideService(Summarizer.Summarizer, service))
       yield* Sessions.step(manager, ...Sessions.opening)
       yield* Sessions.play(manager, 0, 11)
       isSlow = true

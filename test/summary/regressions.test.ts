@@ -13,6 +13,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { answers, assistant, bytesOf, calls, prompt, result, turn, user, words } from "../core/conversation.ts"
+import { seed } from "../seed.ts"
 import * as Audit from "./Audit.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -101,7 +102,7 @@ const kinds: ReadonlyArray<readonly [string, () => Effect.Effect<void, unknown, 
         prompt(user("first"), ...Array.from({ length: 8 }, (_, n) => reasoned(n)).flat(), assistant("end")),
         Estimator.chars.price
       )
-      const settings = yield* Settings.decode({ protectedRecent: 0, protectedToolResults: 0 })
+      const settings = yield* Settings.decode(seed({ protectedRecent: 0, protectedToolResults: 0 }))
       for (let aim = 0; aim < view.price; aim += 50) {
         const options = { aim, retain: 0, minimum: 0, heedProtection: false, mergeCheckpoints: true }
         const seqs = new Set(Checkpoint.span(view, settings, options)?.seqs)

@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import * as Reply from "../../src/text/reply.ts"
 import * as Fake from "../app/fake.ts"
+import { seeded } from "../seed.ts"
 import * as OneLog from "../session/oneLog.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -243,7 +244,7 @@ describe("a language model", () => {
       })
       const program = Effect.gen(function*() {
         const store = yield* OneLog.memory
-        const manager = yield* ContextManager.open("s", { settings: byHand }).pipe(
+        const manager = yield* ContextManager.open("s", seeded(seeded({ settings: byHand }))).pipe(
           OneLog.provide(store)
         )
         yield* Sessions.playToTrigger(manager)
@@ -297,9 +298,12 @@ describe("the tools of the conversation", () => {
       return Effect.succeed(n > 40 ? Fake.text("done", 10) : Fake.call(`c${n}`, 10, "read", { path: `f${n}` }))
     })
 
-  class App extends ContextManager.Service<App>()("test/Tools", {
-    settings: { maxTokens: 5_000, notice: false, protectedToolResults: 2, summary: {} }
-  }) {}
+  class App extends ContextManager.Service<App>()(
+    "test/Tools",
+    seeded(seeded({
+      settings: { maxTokens: 5_000, notice: false, protectedToolResults: 2, summary: {} }
+    }))
+  ) {}
 
   const isOfSummary = ({ prompt }: LanguageModel.ProviderOptions) =>
     textOf(prompt.content.at(-1)!).includes("is going to be replaced by a summary")

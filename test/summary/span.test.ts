@@ -13,6 +13,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { answers, assistant, calls, prompt, result, system, turn, user, words } from "../core/conversation.ts"
+import { seed } from "../seed.ts"
 import * as Audit from "./Audit.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -240,7 +241,10 @@ describe("absorb", () => {
     return { transcript, ready: { checkpoint: 5, seqs: [2, 3], inPlace } }
   }
   const passOf = (view: View.View, ready: Stage.Ready) =>
-    Effect.map(Stage.fromPrompt(prompt()), (pass): Stage.Pass => ({ ...pass, view, before: view, ready }))
+    Effect.map(
+      Stage.fromPrompt(prompt(), { settings: seed() }),
+      (pass): Stage.Pass => ({ ...pass, view, before: view, ready })
+    )
 
   for (const [inPlace, order] of [[true, [0, 1, 5, 4, 6, 7]], [false, [0, 1, 4, 6, 5, 7]]] as const) {
     it.effect(`puts the checkpoint ${inPlace ? "where its span stood" : "where it landed, never inside a group"}`, () =>
