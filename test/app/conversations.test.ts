@@ -11,10 +11,7 @@ import * as Fake from "./fake.ts"
 
 class Chats extends Conversations.Service<Chats>()(
   "test/Chats",
-  seeded({
-    ...seeded({ settings: { maxTokens: 4_000, notice: false } }),
-    idleTimeToLive: "10 minutes"
-  })
+  { ...seeded({ settings: { maxTokens: 4_000, notice: false } }), idleTimeToLive: "10 minutes" }
 ) {}
 
 const entries = (id: string) =>
