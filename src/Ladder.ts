@@ -350,10 +350,7 @@ export const recommended: Ladder<never, never, Recommended> = make(
   Rung.truncateToolResults({ fraction: 1 }),
   Rung.clearToolResults({ keep: 3 }),
   Rung.truncateLarge({ over: 0.3, keep: 0.2 }),
-  Rung.removeOthers({ relax: 1, keep: 12 }),
-  Rung.removeOthers({ relax: 0.6, keep: 12 }),
-  Rung.removeOthers({ relax: 0.3, keep: 12 }),
-  Rung.removeOthers({ relax: 0, keep: 12 }),
+  ...[1, 0.6, 0.3, 0].map((relax) => Rung.removeOthers({ relax, keep: 12 })),
   Rung.shortenPeople({ share: 0.1, above: 0.5 })
   // As above.
 ) as Ladder<never, never, Recommended>
@@ -363,10 +360,7 @@ type Recommended =
   | "truncate-100"
   | "clear"
   | "truncate-large"
-  | "remove-others"
-  | "remove-others-0.6"
-  | "remove-others-0.3"
-  | "remove-others-0"
+  | `remove-others${"" | "-0.6" | "-0.3" | "-0"}`
   | "shorten-people"
 
 /** The names among these that some rung has for certain: not those of which the compiler knows only a pattern. */

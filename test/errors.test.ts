@@ -115,7 +115,7 @@ const running = (fails: string) =>
           : log.append(events),
       flush: fails === "flush" ? Effect.fail(full("flush")) : log.flush
     }
-    const manager = yield* ContextManager.open("one", seeded(seeded({ settings: Sessions.base }))).pipe(
+    const manager = yield* ContextManager.open("one", seeded({ settings: Sessions.base })).pipe(
       OneLog.provide(failing)
     )
     yield* Sessions.playToTrigger(manager)
@@ -305,7 +305,7 @@ const rows: ReadonlyArray<Row> = [
     test: Effect.gen(function*() {
       const store = yield* OneLog.memory
       yield* store.append([{ _tag: "OfTheFuture" }])
-      return yield* ContextManager.open("session", seeded(seeded())).pipe(OneLog.provide(store))
+      return yield* ContextManager.open("session", seeded()).pipe(OneLog.provide(store))
     })
   },
   {

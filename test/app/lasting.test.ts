@@ -75,7 +75,7 @@ describe("a chat of a conversation that is kept", () => {
 
   it.effect("in memory where there is no store, and the service finds the store too", () =>
     Effect.gen(function*() {
-      class App extends ContextManager.Service<App>()("test/App", seeded(seeded({ settings }))) {}
+      class App extends ContextManager.Service<App>()("test/App", seeded({ settings })) {}
       const append = Effect.flatMap(App, (manager) => Effect.as(manager.append("hello"), manager.isDurable))
       assert.isFalse(yield* Effect.provide(append, App.layer))
       const store = yield* SessionStore.makeMemory

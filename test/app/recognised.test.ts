@@ -84,7 +84,7 @@ describe("the one line", () => {
       ).pipe(Effect.provide(CompactedModel.withCompaction(model(own))))
       const together = Fake.nothingSeen()
       const actual = yield* play(() => (self) => self, together).pipe(
-        Effect.provide(CompactedModel.withCompaction(model(together), { settings }))
+        Effect.provide(CompactedModel.withCompaction(model(together), seeded({ settings })))
       )
       for (const [at, sent] of actual.entries()) assert.deepStrictEqual(sent, expected[at], `request ${at}`)
     }))

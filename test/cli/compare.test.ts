@@ -272,7 +272,7 @@ describe("compare", () => {
       name: "an unknown policy",
       args: ["--policy", "best", "short.json"],
       code: 1,
-      says: /^best: write one of /
+      says: /^--policy best: write one of /
     },
     { name: "a window of 0", args: ["--window", "0", "short.json"], code: 1, says: /^--window 0: window: / },
     { name: "no such session", args: ["nowhere.json"], code: 1, says: /^nowhere\.json: no such file\n$/ },

@@ -188,6 +188,8 @@ describe("replay", () => {
       "--json",
       "--window",
       "32000",
+      "--policy",
+      "contextSimple",
       "good.json",
       "nowhere.json",
       "heavy.json"
@@ -206,7 +208,7 @@ describe("replay", () => {
         requests: 41,
         window: 32_000,
         budget: 23_008,
-        policy: "default",
+        policy: "contextSimple",
         rows: 41,
         totals: 0
       }
@@ -242,7 +244,7 @@ describe("replay", () => {
   })
 
   it("is a table without colour on a pipe", async () => {
-    const { stdout } = await program.run(["replay", "--window", "32000", "good.json"])
+    const { stdout } = await program.run(["replay", "--policy", "contextSimple", "--window", "32000", "good.json"])
     assert.notInclude(stdout, escape)
     assert.include(
       stdout,
@@ -266,10 +268,10 @@ describe("replay", () => {
     const { stderr, stdout } = await program.run([
       "replay",
       "--json",
+      "--policy",
+      "contextSimpleHybrid",
       "--window",
       "24000",
-      "--meter",
-      "hybrid",
       "good.json"
     ])
     Report.decode(stdout)

@@ -3,6 +3,7 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Format from "effect-compaction/format/Format"
 import type * as Session from "effect-compaction/format/Session"
+import * as Ladder from "effect-compaction/Ladder"
 import type * as Settings from "effect-compaction/Settings"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
@@ -10,13 +11,13 @@ import * as Result from "effect/Result"
 import * as Paint from "../../src/cli/Paint.ts"
 import * as Replay from "../../src/cli/Replay.ts"
 import * as ReplayText from "../../src/cli/ReplayText.ts"
-import { seeded } from "../seed.ts"
+import { seed, seeded } from "../seed.ts"
 import { openAiChat, type Turns } from "./sessions.ts"
 
 const sessionOf = (text: string): Session.Session => Result.getOrThrow(Format.fromString(text, { file: "f" }))
 
 const play = (session: Session.Session, settings: Settings.Input) =>
-  Replay.play(session, { policy: Replay.standardPolicy(settings) })
+  Replay.play(session, { policy: { name: "default", settings: seed(settings), ladder: Ladder.progressive } })
 
 const played = (turns: Turns, input: Settings.Input) => play(sessionOf(openAiChat(turns)), input)
 

@@ -120,7 +120,17 @@ describe.skipIf(!isInstalled)("the report in a browser", () => {
     const { code, stderr, stdout } = await program.run([...args, "--policy", "contextSimple", "--policy", "none"])
     assert.strictEqual(code, 0, stderr)
     report = JSON.parse(stdout)
-    const told = await program.run(["replay", "--json", "--html", "story.html", "--max-tokens", "12000", "a&b.json"])
+    const told = await program.run([
+      "replay",
+      "--json",
+      "--html",
+      "story.html",
+      "--max-tokens",
+      "12000",
+      "--policy",
+      "contextSimple",
+      "a&b.json"
+    ])
     assert.strictEqual(told.code, 0, told.stderr)
     story = JSON.parse(told.stdout)
     browser = await chromium.launch({

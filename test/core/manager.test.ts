@@ -429,9 +429,9 @@ describe("one view is built at a time", () => {
 
 class AppContext extends ContextManager.Service<AppContext>()(
   "test/AppContext",
-  seeded(seeded({
+  seeded({
     settings: { ...settings, maxTokens: 4_000 }
-  }))
+  })
 ) {}
 
 describe("Service", () => {
@@ -461,7 +461,7 @@ describe("Service", () => {
 
   it.effect("bad settings fail the layer", () =>
     Effect.gen(function*() {
-      class Bad extends ContextManager.Service<Bad>()("test/Bad", seeded(seeded({ settings: { window: -1 } }))) {}
+      class Bad extends ContextManager.Service<Bad>()("test/Bad", seeded({ settings: { window: -1 } })) {}
       const error = yield* Effect.flip(Effect.provide(Bad.use((_) => _.request), Bad.layer))
       assert.strictEqual(error._tag, "PolicyError")
     }))

@@ -103,7 +103,7 @@ describe("preview", () => {
       assert.strictEqual(preview.entries.kept + shortened.size, items.length)
       const at = items.findIndex(({ seq }, index) => shortened.has(seq) || removed.has(index) || seq !== index)
       assert.strictEqual(preview.rebuilt, items.slice(at).reduce((sum, item) => sum + item.price, 0))
-      assert.include(preview.rungs, "truncate-25")
+      assert.include(preview.rungs, "truncate-100")
       assert.isAbove(prompt.content.length, 0)
     }))
 

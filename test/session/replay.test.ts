@@ -26,7 +26,7 @@ const settingsOf = (script: Script.Script): Settings.Input => ({
 })
 
 const open = (script: Script.Script, store: SessionStore.Log) =>
-  ContextManager.open("session", seeded(seeded({ settings: settingsOf(script), wire: Trace.rulesOf(script) }))).pipe(
+  ContextManager.open("session", seeded({ settings: settingsOf(script), wire: Trace.rulesOf(script) })).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
     OneLog.provide(store)
@@ -217,7 +217,7 @@ describe("what is kept from call to call is a cache", () => {
   const played = Effect.fnUntraced(function*(seed: number) {
     const lines: Array<unknown> = []
     const recording: Watch = {
-      asked: () => Effect.succeed(undefined),
+      asked: () => Effect.void,
       done: (_script, _store, live, at) =>
         Effect.orDie(Effect.map(Effect.all([live.export, live.view]), ([state, view]) => {
           lines.push(at, JSON.stringify(state), shown(view))

@@ -17,7 +17,7 @@ export const length = 120
 const settings = { maxTokens: 3_000, notice: false, summary: { mode: "between", trigger: 0.99 } } as const
 
 export const open = (store: SessionStore.Log) =>
-  ContextManager.open("session", seeded(seeded({ settings }))).pipe(
+  ContextManager.open("session", seeded({ settings })).pipe(
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),
     OneLog.provide(store)
   )

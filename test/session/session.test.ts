@@ -42,7 +42,7 @@ const settings = { maxTokens: 50_000, summary: { trigger: 1 } } as const
 const open = (store: SessionStore.Log, summarizer: Summarizer.Service | undefined = answering) =>
   ContextManager.open(
     "session",
-    seeded(seeded({ settings: summarizer === undefined ? { maxTokens: 50_000 } : settings }))
+    seeded({ settings: summarizer === undefined ? { maxTokens: 50_000 } : settings })
   )
     .pipe(
       OneLog.provide(store),
@@ -272,7 +272,7 @@ describe("a request that nothing came of", () => {
     Effect.gen(function*() {
       const store = yield* OneLog.memory
       const small = (given: SessionStore.Log) =>
-        ContextManager.open("session", seeded(seeded({ settings: { maxTokens: 4_000 } }))).pipe(
+        ContextManager.open("session", seeded({ settings: { maxTokens: 4_000 } })).pipe(
           OneLog.provide(given)
         )
       const manager = yield* small(store)
@@ -447,7 +447,7 @@ describe("faults that others shipped", () => {
     Effect.gen(function*() {
       const store = yield* OneLog.memory
       const small = (given: SessionStore.Log) =>
-        ContextManager.open("session", seeded(seeded({ settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } })))
+        ContextManager.open("session", seeded({ settings: { maxTokens: 4_000, maxToolResultBytes: 3_000 } }))
           .pipe(
             OneLog.provide(given)
           )

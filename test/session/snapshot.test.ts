@@ -21,10 +21,10 @@ const minutes = 60_000
 const open = (script: Script.Script, store: SessionStore.Log) =>
   ContextManager.open(
     "session",
-    seeded(seeded({
+    seeded({
       settings: { ...script.settings, ...(script.seed % 2 === 0 ? { summary: { mode: "between" } } : {}) },
       wire: Trace.rulesOf(script)
-    }))
+    })
   ).pipe(
     Effect.provideService(Estimator.Estimator, Estimator.make(Trace.estimators[script.estimator].price)),
     Effect.provideService(Summarizer.Summarizer, Summarizer.extractive),

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { seeded } from "../seed.ts"
 import * as Sessions from "./Sessions.ts"
 
 const { short } = Sessions
@@ -120,7 +121,7 @@ describe("what the newest entries keep", () => {
 describe("where nobody is named", () => {
   it.effect("the extract writes the summary", () =>
     Effect.gen(function*() {
-      const manager = yield* ContextManager.make({ settings: withSummary() })
+      const manager = yield* ContextManager.make(seeded({ settings: withSummary() }))
       const models: Array<string | null> = []
       yield* Stream.runForEach(manager.events, (event) =>
         Effect.sync(() => event._tag === "SummaryReady" && models.push(event.model))).pipe(

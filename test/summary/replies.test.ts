@@ -244,7 +244,7 @@ describe("a language model", () => {
       })
       const program = Effect.gen(function*() {
         const store = yield* OneLog.memory
-        const manager = yield* ContextManager.open("s", seeded(seeded({ settings: byHand }))).pipe(
+        const manager = yield* ContextManager.open("s", seeded({ settings: byHand })).pipe(
           OneLog.provide(store)
         )
         yield* Sessions.playToTrigger(manager)
@@ -300,9 +300,9 @@ describe("the tools of the conversation", () => {
 
   class App extends ContextManager.Service<App>()(
     "test/Tools",
-    seeded(seeded({
+    seeded({
       settings: { maxTokens: 5_000, notice: false, protectedToolResults: 2, summary: {} }
-    }))
+    })
   ) {}
 
   const isOfSummary = ({ prompt }: LanguageModel.ProviderOptions) =>
