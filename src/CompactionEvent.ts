@@ -113,6 +113,22 @@ export const PayloadInfeasible = Schema.TaggedStruct("PayloadInfeasible", {
 })
 
 /**
+ * Boundaries were taken back, from the one that made the generation `from` on: so many `boundaries`, with so many
+ * `decisions`. `before` and `after` are the price of the view, in tokens, `generation` is the new one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const CompactionUndone = Schema.TaggedStruct("CompactionUndone", {
+  from: Schema.Natural,
+  boundaries: Schema.Natural,
+  decisions: Schema.Natural,
+  before: Schema.Natural,
+  after: Schema.Natural,
+  generation: Schema.Natural
+})
+
+/**
  * The part of the view that stays does not extend the one sent before: `seq` is the first entry that is not where it was.
  *
  * @category models
@@ -408,6 +424,7 @@ export const SummariesStopped = Schema.TaggedStruct("SummariesStopped", { failur
 export const CompactionEvent = Schema.Union([
   Compacted,
   CompactionSkipped,
+  CompactionUndone,
   Infeasible,
   PayloadInfeasible,
   PrefixChanged,

@@ -243,6 +243,17 @@ export interface ContextManager<out E = never> {
    * that is not there drops nothing.
    */
   readonly rewind: (entry: number) => Effect.Effect<void, Lost<E>>
+  /**
+   * Takes back the boundary that made a generation, and all later ones: the view is what it was before, with what came since.
+   * It is one event of the session's log, and the next request carries it. Where that view occupies more than the trigger, the
+   * next request compacts it again.
+   */
+  readonly undo: (
+    generation: number
+  ) => Effect.Effect<
+    typeof CompactionEvent.CompactionUndone.Type,
+    Errors.BoundaryNotFound | Errors.UndoCannotFit | Lost<E>
+  >
   /** Makes sure that all of the session is in its store, and stays there. Does nothing where there is none. */
   readonly flush: Effect.Effect<void, SessionStore.WriteError>
   /** Lets summaries be made again after too many failures in a row. */

@@ -74,7 +74,8 @@ type FieldsType = typeof Fields.Type
  *   `counted`, `resolved`: what the last request counted, and of which budget. `repaired`: up to which entry repairs were told.
  * - `meter`: what was billed, and what is in flight. `maximum`, `maximumRoute`: the most that a provider takes, in tokens, and
  *   the route on which it said so.
- * - `generation`: how many boundaries there were. `level`: the highest rung of one. `memory`: what stages remember. `tail`: what
+ * - `generation`: how many boundaries there were; taking some back counts as one. `boundaries`: those whose decisions stand,
+ *   oldest first. `level`: the highest rung of one. `memory`: what stages remember. `tail`: what
  *   the notice announced.
  * - `pace`, `ready`: when the next summary is due, and the one that waits for a boundary. `isCompacting`: whether a compaction
  *   was begun by hand and has not ended.
@@ -114,6 +115,7 @@ export const initial: State = {
   maximumRoute: "",
   level: 0,
   generation: 0,
+  boundaries: [],
   memory: Stage.noMemory,
   meter: TokenMeter.empty,
   tail: Tail.noMemory,
@@ -221,17 +223,51 @@ const send = (self: State, event: typeof Events.Sent.Type): State => {
   }
 }
 
+/** How many decisions were taken in a session, those that a snapshot left out included. */
+const decidedIn = ({ abridged, decisions }: State): number =>
+  abridged === null ? decisions.length : abridged.decisions.all + decisions.length - abridged.decisions.kept
+
+/** The decisions that stay, and the boundaries that they are of. */
+const keep = (
+  { boundaries, decisions }: State,
+  isKept: (decision: Decision.Decision, at: number) => boolean
+): Pick<State, "boundaries" | "decisions"> => {
+  const taken = Growing.toArray(decisions)
+  const left = taken.filter(isKept)
+  if (left.length === taken.length) return { boundaries, decisions }
+  // How many stay before each.
+  const places = [0]
+  for (const [at, decision] of taken.entries()) places.push(places[at]! + (isKept(decision, at) ? 1 : 0))
+  const moved = boundaries.map((each) => ({ ...each, from: places[each.from]!, to: places[each.to]! }))
+  return { boundaries: moved.filter(({ from, to }) => to > from), decisions: Growing.from(left) }
+}
+
+/** A session without the decisions of a boundary and of all later ones: what a cap decided meanwhile stays. */
+const undo = (self: State, { generation, memory }: typeof Events.Undone.Type): State => {
+  const gone = self.boundaries.filter((each) => each.generation >= generation)
+  const kept = keep(self, (_, at) => !gone.some(({ from, to }) => at >= from && at < to))
+  return {
+    ...self,
+    ...kept,
+    memory,
+    // The prefix changes, as at a boundary: what was billed before is of another view.
+    generation: self.generation + 1,
+    level: Math.max(0, ...kept.boundaries.map(({ level }) => level)),
+    asked: null,
+    lastBoundary: null
+  }
+}
+
 /** What stays of a session whose first messages stay. */
 const drop = (self: State, { memory, messages: kept }: typeof Events.Dropped.Type): State => {
   const dropped = Growing.after(self.messages, kept)
   const entries = self.entries - entriesIn(dropped)
   const isKept = (decision: Decision.Decision): boolean =>
     decision.at <= entries && !(decision._tag === "Absorb" && decision.checkpoint >= entries)
-  const decisions = Growing.toArray(self.decisions)
   return {
     ...self,
+    ...keep(self, isKept),
     messages: Growing.take(self.messages, kept),
-    decisions: decisions.every(isKept) ? self.decisions : Growing.from(decisions.filter(isKept)),
     entries,
     checkpoints: self.checkpoints - dropped.filter(({ origin }) => origin === "library").length,
     repaired: Math.min(self.repaired, entries),
@@ -270,16 +306,21 @@ export const apply = (self: State, event: Events.Event): State => {
         asked: event.messages.length === 0 ? null : self.asked,
         figures: Figure.appended(self.figures, event.price)
       }
-    case "Decided":
+    case "Decided": {
+      const from = decidedIn(self)
+      const { level } = event.told
+      const generation = self.generation + 1
       return {
         ...self,
         decisions: Growing.append(self.decisions, event.decisions),
         memory: event.memory,
-        generation: self.generation + 1,
-        level: Math.max(self.level, event.told.level),
+        generation,
+        boundaries: [...self.boundaries, { generation, from, to: from + event.decisions.length, level }],
+        level: Math.max(self.level, level),
         asked: null,
         lastBoundary: event.told
       }
+    }
     case "Remembered":
       return {
         ...self,
@@ -310,6 +351,8 @@ export const apply = (self: State, event: Events.Event): State => {
     }
     case "Dropped":
       return drop(self, event)
+    case "Undone":
+      return undo(self, event)
     case "Restored":
       return load(event.session)
     case "CompactionStarted":
@@ -352,6 +395,11 @@ export const faultOf = (self: State, event: Events.Event): string | undefined =>
     case "Dropped":
       if (self.abridged !== null) return "it reaches behind the snapshot"
       return event.messages > self.messages.length ? "it keeps more than there is" : undefined
+    case "Undone":
+      if (self.abridged !== null) return "it reaches behind the snapshot"
+      return self.boundaries.some(({ generation }) => generation === event.generation)
+        ? undefined
+        : `there is no boundary ${event.generation} to take back`
     case "Decided": {
       const most = (decision: Decision.Decision): number =>
         "seqs" in decision ? Math.max(-1, ...decision.seqs) : decision.seq

@@ -154,6 +154,21 @@ const rows: ReadonlyArray<Row> = [
     })
   },
   {
+    error: "BoundaryNotFound",
+    names: ["generation 3", "Compacted"],
+    test: Effect.flatMap(ContextManager.make(), (manager) => manager.undo(3))
+  },
+  {
+    error: "UndoCannotFit",
+    names: ["maxTokens", "window"],
+    test: Effect.gen(function*() {
+      const manager = yield* ContextManager.make({ settings: { protectedRecent: 0, protectedToolResults: 0 } })
+      yield* manager.append(session)
+      const { generation } = yield* manager.requestWith({ budget: 3_000 })
+      return yield* manager.undo(generation)
+    })
+  },
+  {
     error: "SummarizerFailed",
     names: ["summary", "Summarizer"],
     test: compacting(Sessions.failing.service)

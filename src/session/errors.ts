@@ -111,3 +111,40 @@ export class ContextCannotFit extends Schema.TaggedError<ContextCannotFit>("effe
       + "with a larger window, shorten what is pinned or the system prompt, or start anew."
   }
 }
+
+/**
+ * Fails when a boundary is to be taken back that is not there: there was none of this generation, or nothing that it decided
+ * stands any more. `generations` are those that can be taken back. Nothing was changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BoundaryNotFound extends Schema.TaggedError<BoundaryNotFound>("effect-compaction/BoundaryNotFound")(
+  "BoundaryNotFound",
+  { generation: Schema.Finite, generations: Schema.Array(Schema.Natural) }
+) {
+  override get message() {
+    const known = this.generations.length === 0 ?
+      "no boundary stands in this session" :
+      `write one of ${this.generations.join(", ")}`
+    return `There is no boundary of generation ${this.generation} to take back: ${known}. The generation of a boundary is in `
+      + "its report and in its Compacted event."
+  }
+}
+
+/**
+ * Fails when a view without a boundary would not fit: it is `tokens` tokens, and the budget of the last request is `budget`.
+ * Nothing was changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class UndoCannotFit extends Schema.TaggedError<UndoCannotFit>("effect-compaction/UndoCannotFit")(
+  "UndoCannotFit",
+  { generation: Schema.Natural, tokens: Schema.Natural, budget: Schema.Int }
+) {
+  override get message() {
+    return `Without the boundaries from generation ${this.generation} on the view is ${this.tokens} tokens, and the budget is `
+      + `${this.budget}. Take back a later boundary, or raise maxTokens or window in the settings, or the budget of the call.`
+  }
+}

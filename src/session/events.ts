@@ -61,6 +61,14 @@ const Abridged = Schema.NullOr(Schema.Struct({
   counts: Decision.Counts
 }))
 
+/** A boundary whose decisions stand: where they are among all that was decided, and its highest rung. */
+const Boundary = Schema.Struct({
+  generation: Schema.Natural,
+  from: Schema.Natural,
+  to: Schema.Natural,
+  level: Schema.Natural
+})
+
 /** The fields of a state that are saved as they are. */
 export const fields = {
   abridged: Abridged,
@@ -76,6 +84,7 @@ export const fields = {
   maximumRoute: Schema.String,
   level: Schema.Natural,
   generation: Schema.Natural,
+  boundaries: Schema.Array(Boundary),
   memory: Stage.Memory,
   meter: TokenMeter.State,
   tail: Tail.Memory,
@@ -199,6 +208,15 @@ export const Refused = Schema.TaggedStruct("Refused", {
 export const Dropped = Schema.TaggedStruct("Dropped", { messages: Schema.Natural, memory: Stage.Memory })
 
 /**
+ * The decisions of the boundary that made `generation`, and of all later ones, were taken back. `memory` is what the stages
+ * remember from here on.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Undone = Schema.TaggedStruct("Undone", { generation: Schema.Natural, memory: Stage.Memory })
+
+/**
  * A compaction that was asked for by hand began; `commandId` is of the command.
  *
  * @category events
@@ -315,6 +333,7 @@ export const Event = Schema.Union([
   Abandoned,
   Refused,
   Dropped,
+  Undone,
   Restored,
   CompactionStarted,
   Summarised,

@@ -70,7 +70,7 @@ export const withoutStreak = (memory: Stage.Memory): Stage.Memory => {
 }
 
 /** The same of a session whose history was cut: nothing is known to be infeasible either. */
-const afterDrop = (memory: Stage.Memory): Stage.Memory => {
+export const afterDrop = (memory: Stage.Memory): Stage.Memory => {
   const kept = withoutStreak(memory)
   if (Stage.recall({ memory: kept }, Ladder.infeasible) === null) return kept
   return { ...kept, [Ladder.infeasible.key]: Ladder.infeasible.encode(null) }

@@ -37,6 +37,7 @@ import * as Runtime from "./runtime.ts"
 import * as Spills from "./spills.ts"
 import * as Summaries from "./summaries.ts"
 import * as Turn from "./turn.ts"
+import * as Undo from "./undo.ts"
 
 /** A session to go on from: where its log is kept and what was read of it, or a state alone. */
 interface Begun {
@@ -300,6 +301,7 @@ export const make = Effect.fnUntraced(function*<E, R>(
       (state) => Effect.provideContext(Effect.orDie(make(policy, { state })), context)
     ),
     rewind: (entry) => changing((turn) => History.rewind(turn, entry)),
+    undo: (generation) => changing((turn) => Undo.run(turn, generation)),
     flush: flush(runtime),
     resumeSummaries: orNothing(changing((turn) => Effect.sync(() => Summaries.resume(turn)))),
     history: reading(

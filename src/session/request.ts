@@ -179,13 +179,15 @@ const address = (turn: Turn.Turn, call: Call, { budget }: Measured, again: boole
   // Sent once more, a request has the tail that it had.
   const before = again && state.unsent !== null ? state.unsent : state
   const price = Layout.priceOf(layout) + sending.added
+  // Where every boundary was taken back there is nothing to tell the model of.
+  const isShortened = state.boundaries.length > 0
   const tail = Tail.make(before.tail, {
     transcript: layout.transcript,
     settings,
     room: budget.total - budget.overhead - price,
-    isBoundary: state.generation !== generationOf(before.sent),
+    isBoundary: isShortened && state.generation !== generationOf(before.sent),
     level: state.level,
-    generation: state.generation,
+    generation: isShortened ? state.generation : 0,
     counts: () => Passes.countsOf(state, layout.index),
     isPaused: sending.isPaused,
     ...Layout.lastHumanOf(layout)

@@ -180,6 +180,10 @@ const play = Effect.fnUntraced(function*(script: Script.Script, watch: Watch, li
       yield* live.rewind(random.below(40))
       yield* watch.done(script, store, live, `${where}, rewound`)
     }
+    if (random.chance(0.1)) {
+      yield* Effect.result(live.undo((yield* live.status).generation - random.below(2)))
+      yield* check(script, store, live, `${where}, undone`)
+    }
     if (random.chance(0.05)) yield* SessionLog.snapshot(store)
     yield* Effect.yieldNow
   }
