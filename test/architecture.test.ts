@@ -50,6 +50,23 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
 const isPrivate = (file: string): boolean =>
   /^(text|wire|ladder|session|store|policy|app|format\/parts|simulate\/parts)\//.test(file)
 
+/** The rooms, lowest first. What is typed by a room above looks up at it; values never do. */
+const rooms: ReadonlyArray<string> = [
+  "text",
+  "wire",
+  "ladder",
+  "policy",
+  "store",
+  "session",
+  "app",
+  "format/parts",
+  "format",
+  "simulate/parts",
+  "simulate",
+  "cli/report",
+  "cli"
+]
+
 /** Which packages may be imported, by the folder of the importing file; the rest of src may import `effect` alone. */
 const packages: { readonly [folder: string]: ReadonlyArray<string> } = {
   // The entry is a process: its streams, signals and exit code are Node's own.
@@ -179,6 +196,20 @@ describe("architecture", () => {
     const named = Array.from(index.matchAll(/^export \* as (\w+) from "\.\/\1\.ts"$/gm), ([, name]) => name!)
     assert.deepStrictEqual(named.sort(), modules.filter((name) => !apart.has(name)))
     assert.isAtMost(modules.length, mostModules)
+  })
+
+  it("rooms look down, and at most six look up at another one", () => {
+    const root = fileURLToPath(new URL("../src", import.meta.url))
+    const up = new Set<string>()
+    for (const [at, room] of rooms.entries()) {
+      for (const file of readdirSync(join(root, room)).filter((name) => name.endsWith(".ts"))) {
+        for (const { specifier } of importsOf(readFileSync(join(root, room, file), "utf8"))) {
+          const target = rooms.indexOf(dirname(normalize(join(room, specifier))))
+          if (specifier.startsWith(".") && target > at) up.add(`${room} -> ${rooms[target]}`)
+        }
+      }
+    }
+    assert.isAtMost(up.size, 6, [...up].join())
   })
 
   it("every import of src goes down", () => {

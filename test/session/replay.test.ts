@@ -242,6 +242,6 @@ describe("what is kept from call to call is a cache", () => {
           assert.deepStrictEqual(thrown, kept, `seed ${seed}`)
         }
       }),
-    4 * minutes
+    (4 + sessions / 60) * minutes
   )
 })
