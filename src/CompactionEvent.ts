@@ -113,6 +113,20 @@ export const PayloadInfeasible = Schema.TaggedStruct("PayloadInfeasible", {
 })
 
 /**
+ * A pass was refused before it was committed, by what a policy asks first: the view stays at `before` tokens of price, and would
+ * have come down to `after`. `refusals` counts those of the session.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const CompactionDeclined = Schema.TaggedStruct("CompactionDeclined", {
+  before: Schema.Natural,
+  after: Schema.Natural,
+  reason: Schema.String,
+  refusals: Schema.Natural
+})
+
+/**
  * Boundaries were taken back, from the one that made the generation `from` on: so many `boundaries`, with so many
  * `decisions`. `before` and `after` are the price of the view, in tokens, `generation` is the new one.
  *
@@ -424,6 +438,7 @@ export const SummariesStopped = Schema.TaggedStruct("SummariesStopped", { failur
 export const CompactionEvent = Schema.Union([
   Compacted,
   CompactionSkipped,
+  CompactionDeclined,
   CompactionUndone,
   Infeasible,
   PayloadInfeasible,

@@ -37,6 +37,7 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import type * as Kind from "./Kind.ts"
 import * as Ladder from "./Ladder.ts"
+import { accept, aimAt, type Answer, type Asking, beforeCommit, refusals, refuse } from "./policy/beforeCommit.ts"
 import * as PolicyChecks from "./policy/checks.ts"
 import * as PolicyJson from "./policy/json.ts"
 import { isPass, type Pass, type PassError, passFrom, passOf } from "./policy/pass.ts"
@@ -50,6 +51,11 @@ import * as RungKind from "./RungKind.ts"
 import * as Settings from "./Settings.ts"
 
 export {
+  accept,
+  aimAt,
+  type Answer,
+  type Asking,
+  beforeCommit,
   byRoute,
   isPass,
   type Options,
@@ -60,6 +66,8 @@ export {
   PolicyError,
   prepare,
   type Prepared,
+  refusals,
+  refuse,
   resolve,
   type Resolved
 }

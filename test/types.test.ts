@@ -56,6 +56,31 @@ ok<Equal<Rung.Error<typeof builtIn>, never>>()
 const alone = Rung.stage(own)
 ok<Equal<typeof alone, Stage.Stage<IndexLost | IndexStale, CodeIndex>>>()
 
+// ---- being asked before a pass is committed ----------------------------------------------------------------------------
+const askedFirst = Policy.beforeCommit(Policy.passOf(Ladder.make(own)), {
+  ask: () =>
+    Effect.flatMap(
+      Clockwork,
+      ({ ticks }) => ticks === 0 ? Effect.fail(new IndexStale()) : Effect.succeed(Policy.accept)
+    )
+})
+ok<Equal<typeof askedFirst, Policy.Pass<IndexLost | IndexStale | Policy.PassError, CodeIndex | Clockwork>>>()
+const askedOnly = Policy.beforeCommit(Policy.passOf(Ladder.progressive), {
+  ask: () => Effect.succeed(Policy.refuse("no"))
+})
+ok<Equal<typeof askedOnly, Policy.Pass<Policy.PassError, never>>>()
+const askedManager = ContextManager.make({ pass: askedFirst })
+ok<
+  Equal<
+    typeof askedManager,
+    Effect.Effect<
+      ContextManager.ContextManager<IndexLost | IndexStale | Policy.PassError>,
+      Policy.PolicyError,
+      CodeIndex | Clockwork | Scope.Scope
+    >
+  >
+>()
+
 // ---- summaries: gate, ladder, clear floor and shrink guard in one pipeline --------------------------------------------
 const absorbing = Stage.guard(Checkpoint.absorb, Guard.shrinks)
 ok<Equal<typeof absorbing, Stage.Stage<Guard.SummaryNotSmaller>>>()

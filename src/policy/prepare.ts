@@ -19,7 +19,8 @@ import * as Route from "./route.ts"
  * - `settings`: what the ladder and its guards go by; see `Settings`.
  * - `ladder`: what is climbed inside the standard pass, see {@link passOf}; the default is `Ladder.recommended`. With no
  *   rung at all nothing is ever compacted.
- * - `pass`: a whole pass in place of the standard one, without a ladder beside it; see {@link passFrom}.
+ * - `pass`: a whole pass in place of the standard one, without a ladder beside it; see {@link passFrom}, and
+ *   `Policy.beforeCommit` to be asked before it is committed.
  * - `wire`: the rules that every request satisfies; the default satisfies all providers' at once.
  * - `whenStoreFails`: whether a turn of a durable session goes on while its store fails, and what could not be written waits
  *   (`"goOn"`, the default), or waits for the store itself (`"wait"`).
