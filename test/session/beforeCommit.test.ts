@@ -38,8 +38,12 @@ describe("beforeCommit", () => {
   it.effect("is given what the pass would do, and an accepted pass is the one there was", () =>
     Effect.gen(function*() {
       const { asked, manager } = yield* asking(Effect.succeed(Policy.accept))
+      yield* manager.requestWith({ budget: 90_000 })
+      yield* manager.preview("overflow")
+      assert.strictEqual(asked.length, 0)
       const plain = yield* ContextManager.make({ ladder: Ladder.progressive, settings })
       yield* plain.append(session)
+      yield* plain.requestWith({ budget: 90_000 })
       const expected = yield* plain.requestWith({ budget })
       const { events, generation, prompt } = yield* manager.requestWith({ budget })
       assert.deepStrictEqual(events, expected.events)
@@ -48,7 +52,6 @@ describe("beforeCommit", () => {
       const compacted = events.find((event) => event._tag === "Compacted")
       assert.strictEqual(asked[0]?.after, compacted?.after)
       assert.include(asked[0]?.rungs ?? [], "truncate-25")
-      yield* manager.preview("manual")
       yield* manager.append(user("on"))
       yield* manager.requestWith({ budget })
       assert.strictEqual(asked.length, 1)
