@@ -34,7 +34,7 @@ try {
   const version = run(process.execPath, [join(alone, "package", manifest.bin[self]), "--version"], alone)
   check(version.includes(manifest.version), `--version prints ${JSON.stringify(version)}, not ${manifest.version}`)
 
-  for (const notice of ["LICENSE", "dist/cli/THIRD-PARTY-LICENSES.txt"]) {
+  for (const notice of ["LICENSE", "dist/cli/THIRD-PARTY-LICENSES.txt", "docs/AGENTS.md", "docs/changelog.md"]) {
     check(existsSync(join(alone, "package", notice)), `the package lacks ${notice}`)
   }
 
