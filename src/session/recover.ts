@@ -58,7 +58,8 @@ export const run = Effect.fnUntraced(function*<E, R>(
   const { after } = outcome
   const isTooLarge = maximum !== null && after.view.price * scale > maximum
   if (outcome.boundary === null || after.view.price >= given.before.price || isTooLarge) {
-    // What the provider said stays said.
+    // What the provider said stays said, and a pass that decided nothing remembers what it told.
+    if (outcome.boundary === null) Passes.accept(turn, outcome)
     yield* Turn.commit(turn)
     return yield* new ContextCannotFit({
       tokens: Math.ceil(after.view.price * scale),

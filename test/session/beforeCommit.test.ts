@@ -83,6 +83,9 @@ describe("beforeCommit", () => {
         "ContextCannotFit"
       )
       assert.deepStrictEqual(asked.map(({ cause }) => cause), ["pressure", "pressure", "manual", "overflow"])
+      yield* manager.append(user("and on"))
+      const last = yield* manager.requestWith({ budget })
+      assert.strictEqual(last.events.find((event) => event._tag === "CompactionDeclined")?.refusals, 5)
     }))
 
   it.effect("another aim is what the pass comes down to, whatever its cause", () =>
