@@ -100,7 +100,7 @@ export const span = (view: View.View, settings: Settings.Settings, options: Span
     const unit = items.slice(at, next)
     at = next - 1
     if (options.heedProtection && unit.some((_, n) => isHeld(protection, items, next - unit.length + n))) break
-    if (!unit.every((item) => isAbsorbable(item, protection.lastHuman, options))) continue
+    if (isOpen(view, head) || !unit.every((item) => isAbsorbable(item, protection.lastHuman, options))) continue
     for (const item of unit) {
       price += item.price
       if (item.seq >= 0) seqs.push(item.seq)
@@ -134,9 +134,15 @@ const retainedFrom = (items: ReadonlyArray<View.Item>, retain: number): number =
   return 0
 }
 
-/** The position of the first item of a group with an open call. */
+const isOpen = ({ transcript }: View.View, { group }: View.Item): boolean =>
+  group >= 0 && Transcript.isOpen(transcript, group)
+
+/**
+ * The position of the first item of a group with an open call that is at work. One that waits for an approval while the
+ * conversation went on may wait for ever: it stays, and the span goes round it.
+ */
 const openFrom = (view: View.View): number => {
-  const at = view.items.findIndex((item) => item.group >= 0 && Transcript.isOpen(view.transcript, item.group))
+  const at = view.items.findIndex((item) => item.group >= view.transcript.lastActor && isOpen(view, item))
   return at < 0 ? view.items.length : at
 }
 

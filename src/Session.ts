@@ -286,6 +286,13 @@ const drop = (self: State, { memory, messages: kept }: typeof Events.Dropped.Typ
   }
 }
 
+/** A session in which some messages are others, each of one entry as before. */
+const replace = (self: State, { messages }: typeof Events.Replaced.Type): State => {
+  const all = Growing.toArray(self.messages).slice()
+  for (const { at, message } of messages) all[at] = { message, origin: "caller" }
+  return { ...self, messages: Growing.from(all), asked: null, counted: null }
+}
+
 /**
  * The state after an event. It is total: an event that cannot follow is found by {@link faultOf} where a log is read.
  *
@@ -351,6 +358,8 @@ export const apply = (self: State, event: Events.Event): State => {
     }
     case "Dropped":
       return drop(self, event)
+    case "Replaced":
+      return replace(self, event)
     case "Undone":
       return undo(self, event)
     case "Restored":
@@ -395,6 +404,11 @@ export const faultOf = (self: State, event: Events.Event): string | undefined =>
     case "Dropped":
       if (self.abridged !== null) return "it reaches behind the snapshot"
       return event.messages > self.messages.length ? "it keeps more than there is" : undefined
+    case "Replaced":
+      if (self.abridged !== null) return "it reaches behind the snapshot"
+      return event.messages.some(({ at }) => at >= self.messages.length)
+        ? "it replaces more than there is"
+        : undefined
     case "Undone":
       if (self.abridged !== null) return "it reaches behind the snapshot"
       return self.boundaries.some(({ generation }) => generation === event.generation)

@@ -208,18 +208,25 @@ const noCalls: ReadonlyArray<Call> = []
 /** @internal */
 export const unaltered: ReadonlyArray<Decision.Alteration> = []
 
-const add = (
-  self: Writable,
-  input: Pick<
-    Entry,
-    "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "supersedes" | "tool"
-  >,
-  known: Entry | undefined
-): void => {
+type Made = Pick<
+  Entry,
+  "role" | "kind" | "message" | "carrier" | "part" | "origin" | "calls" | "group" | "answers" | "supersedes" | "tool"
+>
+
+const isSame = (known: Entry, made: Made, ordinal: number): boolean =>
+  known.carrier === made.carrier
+  && known.ordinal === ordinal
+  && known.origin === made.origin
+  && known.group === made.group
+  && known.supersedes === made.supersedes
+  && known.answers?.seq === made.answers?.seq
+  && known.answers?.index === made.answers?.index
+
+const add = (self: Writable, input: Made, known: Entry | undefined): void => {
   const seq = self.entries.length
   const { message, role } = input
-  // An entry depends on what came before it and on nothing else: of the same messages it is the same entry.
-  const entry: Entry = known ?? {
+  // An entry depends on its message and on what it belongs to: where both are the same it is the same entry.
+  const entry: Entry = known !== undefined && isSame(known, input, self.conversation) ? known : {
     seq,
     ordinal: self.conversation,
     role,
@@ -239,15 +246,8 @@ const add = (
     pinned: Traits.isPinned(message)
   }
   self.entries.push(entry)
-  self.items.push({
-    seq,
-    entry,
-    group: entry.group,
-    message: entry.message,
-    price: entry.price,
-    state: "kept",
-    alterations: unaltered
-  })
+  const { group, price } = entry
+  self.items.push({ seq, entry, group, message: entry.message, price, state: "kept", alterations: unaltered })
   if (role !== "system") self.conversation++
   if (role === "assistant" || entry.human) self.lastActor = seq
   if (entry.human) self.lastHuman = seq
@@ -278,6 +278,11 @@ export const take = (self: Transcript, messages: number): Transcript => {
   }
   return taken
 }
+
+/** Appends a message as another transcript has it at this place, if it has; then nothing is priced again. @internal */
+export const appendAs = (self: Transcript, message: Prompt.Message, origin: Origin, that: Transcript): void =>
+  // See `append`.
+  appendPriced(self as Writable, message, origin, that.entries)
 
 /**
  * How many entries a message makes: one, or one for each part of a tool message.

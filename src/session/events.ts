@@ -208,6 +208,17 @@ export const Refused = Schema.TaggedStruct("Refused", {
 export const Dropped = Schema.TaggedStruct("Dropped", { messages: Schema.Natural, memory: Stage.Memory })
 
 /**
+ * What a system says, or a machine before anybody else says anything, is another text now: the messages at these places are
+ * these, and all that was decided stays.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export const Replaced = Schema.TaggedStruct("Replaced", {
+  messages: Schema.Array(Schema.Struct({ at: Schema.Natural, message: Prompt.Message }))
+})
+
+/**
  * The decisions of the boundary that made `generation`, and of all later ones, were taken back. `memory` is what the stages
  * remember from here on.
  *
@@ -333,6 +344,7 @@ export const Event = Schema.Union([
   Abandoned,
   Refused,
   Dropped,
+  Replaced,
   Undone,
   Restored,
   CompactionStarted,

@@ -7,6 +7,7 @@ import type * as Session from "../Session.ts"
 import * as Stage from "../Stage.ts"
 import * as Transcript from "../Transcript.ts"
 import { sameMessage } from "../wire/sameMessage.ts"
+import * as Traits from "../wire/traits.ts"
 import * as Abridge from "./abridge.ts"
 import * as Growing from "./growing.ts"
 import * as Ingress from "./ingress.ts"
@@ -104,17 +105,45 @@ export const rewind = Effect.fnUntraced(function*(turn: Turn.Turn, entry: number
   if (at < messages.length) yield* dropFrom(turn, at)
 })
 
-/** Takes in a caller's prompt: finds the first message that is not the one seen before, and takes in from there. */
+const isOfMachine = (message: Prompt.Message): boolean => message.role === "user" && !Traits.isHuman(message)
+
+/**
+ * Whether one message may take the place of another without a word of the conversation being another: both are of the
+ * system, or of a machine before anybody else said anything. A clock in a system prompt is no edited history.
+ */
+const mayReplace = (before: Prompt.Message, now: Prompt.Message, isHead: boolean): boolean =>
+  before.role === "system"
+    ? now.role === "system"
+    : isHead && isOfMachine(before) && isOfMachine(now)
+
+/**
+ * Takes in a caller's prompt: finds the first message that is not the one seen before, and takes in from there. What the
+ * system says, and machines at the head, is put in place of what was there.
+ */
 export const reconcile = Effect.fnUntraced(function*(turn: Turn.Turn, incoming: ReadonlyArray<Prompt.Message>) {
   yield* Turn.whole(turn)
   const { messages } = turn.state
+  const replaced: Array<{ readonly at: number; readonly message: Prompt.Message }> = []
+  let isHead = true
   let known = 0
   let at = 0
   for (; at < messages.length; at++) {
     const { message, origin } = messages.all[at]!
     if (origin !== "caller") continue
-    if (known >= incoming.length || !sameMessage(message, incoming[known]!)) break
+    const now = incoming[known]
+    if (now === undefined) break
+    if (!sameMessage(message, now)) {
+      if (!mayReplace(message, now, isHead)) break
+      replaced.push({ at, message: now })
+    }
+    isHead &&= message.role === "system" || isOfMachine(message)
     known++
+  }
+  if (replaced.length > 0) {
+    Turn.take(turn, { _tag: "Replaced", messages: replaced })
+    const layout = Runtime.layoutOf(turn.runtime, turn.state)
+    Layout.update(layout, turn.state.entries)
+    Passes.hold(turn, layout, turn.state.figures.breakdown.tools)
   }
   if (at < messages.length) yield* dropFrom(turn, at)
   yield* take(turn, incoming.slice(known))

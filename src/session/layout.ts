@@ -125,7 +125,9 @@ export const follow = (
   if (common < heldBy(self)) {
     if (state.abridged !== null) return make(state, priceOf, rules)
     const cut = Transcript.take(self.transcript, common)
-    for (const each of Growing.after(state.messages, common)) Transcript.append(cut, each.message, each.origin)
+    for (const each of Growing.after(state.messages, common)) {
+      Transcript.appendAs(cut, each.message, each.origin, self.transcript)
+    }
     return over(state, cut, rules)
   }
   self.source = state.messages.all

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as Traits from "../../src/wire/traits.ts"
 import { seeded } from "../seed.ts"
 import type * as Script from "./Script.ts"
 
@@ -186,9 +187,20 @@ const entriesOf = (messages: ReadonlyArray<Prompt.Message>): number => {
   return entries
 }
 
+const isOfMachine = (message: Prompt.Message): boolean => message.role === "user" && !Traits.isHuman(message)
+
+/** How many messages stay: those that are the same, and those of a system, or of a machine at the head, that are others now. */
 const commonLength = (a: ReadonlyArray<Prompt.Message>, b: ReadonlyArray<Prompt.Message>): number => {
   let at = 0
-  while (at < a.length && at < b.length && (a[at] === b[at] || said(a[at]!) === said(b[at]!))) at++
+  let isHead = true
+  for (; at < a.length && at < b.length; at++) {
+    const [before, now] = [a[at]!, b[at]!]
+    const mayReplace = before.role === "system"
+      ? now.role === "system"
+      : isHead && isOfMachine(before) && isOfMachine(now)
+    if (before !== now && said(before) !== said(now) && !mayReplace) break
+    isHead &&= before.role === "system" || isOfMachine(before)
+  }
   return at
 }
 
@@ -244,13 +256,17 @@ export const run = Effect.fnUntraced(
       let { decisions } = yield* looking(manager.view)
       if (!owned) {
         const common = commonLength(seen, kept)
+        const isReplaced = seen.slice(0, common).some((message, at) => said(message) !== said(kept[at]!))
+        if (common < seen.length || isReplaced) divergences++
         if (common < seen.length) {
-          divergences++
           const length = entriesOf(seen.slice(0, common))
           decisions = decisions.filter((decision) => decision.at <= length)
         }
-        // What is known already stays as it was first seen.
-        seen = [...seen.slice(0, common), ...kept.slice(common)]
+        // What is known already stays as it was first seen, but for what a system says.
+        seen = [
+          ...seen.slice(0, common).map((message, at) => said(message) === said(kept[at]!) ? message : kept[at]!),
+          ...kept.slice(common)
+        ]
       }
       const result = yield* Effect.result(request(budget))
       const again = options.repeat === true && result._tag === "Success"

@@ -113,6 +113,10 @@ const play = Effect.fnUntraced(function*(script: Script.Script, watch: Watch, li
         break
       case "request": {
         if (!owned) {
+          if (random.chance(0.2)) {
+            const now = Prompt.makeMessage("system", { content: `The time is ${at}.` })
+            kept = kept.map((message) => message.role === "system" ? now : message)
+          }
           yield* Effect.result(live.sync(Prompt.fromMessages(kept)))
           break
         }

@@ -9,7 +9,7 @@ import * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import * as Transcript from "effect-compaction/Transcript"
 import * as View from "effect-compaction/View"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { answers, assistant, calls, prompt, result, system, turn, user, words } from "../core/conversation.ts"
@@ -41,6 +41,54 @@ const checkpointOf = (text: string, seqs: ReadonlyArray<number>) =>
     model: null,
     ledger: { quotes: [], lost: [] }
   })
+
+/** A call that waits for the word of a person. */
+const asks = (id: string): Prompt.Message =>
+  Prompt.makeMessage("assistant", {
+    content: [
+      Prompt.makePart("tool-call", { id, name: "read", params: {}, providerExecuted: false }),
+      Prompt.makePart("tool-approval-request", { approvalId: `approval of ${id}`, toolCallId: id })
+    ]
+  })
+
+describe("an approval that nobody answered", () => {
+  it("stays, and the span goes round it", () => {
+    const view = viewOf(
+      system("s"),
+      user("first"),
+      asks("x"),
+      user("something else"),
+      ...turn("a", 400),
+      ...turn("b", 400)
+    )
+    // What the person said last is never absorbed.
+    assert.deepStrictEqual(seqsOf(view), [4, 5])
+  })
+
+  it("is at work as long as nothing came after it", () => {
+    const view = viewOf(system("s"), user("first"), ...turn("a", 400), ...turn("b", 400), asks("x"))
+    assert.deepStrictEqual(seqsOf(view), [2, 3, 4, 5])
+  })
+
+  it.effect("blocks no summary, and may be answered after it", () =>
+    Effect.gen(function*() {
+      const { service } = Sessions.saying(Sessions.short)
+      const { manager } = yield* Sessions.watched(Sessions.withSummary({ trigger: 1 }, { maxTokens: 60_000 }), {
+        summarizer: service
+      })
+      const turns = Array.from({ length: 40 }, (_, at) => Sessions.turnOf(at)).flat()
+      yield* Sessions.step(manager, ...Sessions.opening, asks("x"), user("something else"), ...turns)
+      assert.isTrue((yield* manager.compactNow())._tag === "Some")
+      const before = yield* manager.request
+      assert.include(JSON.stringify(before.prompt), "approval of x")
+      assert.deepStrictEqual(Audit.refusals(before.prompt.content), [])
+      yield* manager.append(prompt(Prompt.makeMessage("tool", {
+        content: [Prompt.makePart("tool-approval-response", { approvalId: "approval of x", approved: false })]
+      })))
+      const after = yield* manager.request
+      assert.deepStrictEqual(Audit.refusals(after.prompt.content), [])
+    }))
+})
 
 describe("span", () => {
   const cases: ReadonlyArray<
