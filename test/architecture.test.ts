@@ -37,6 +37,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "SessionStore",
       "Session",
       "RuntimeContext",
+      "Recall",
       "Conversations"
     ]
   },
@@ -159,7 +160,7 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
 const mostLines = 450
 const mostLinesOfFunction = 120
 const longer: ReadonlySet<string> = new Set(["CompactionEvent", "Rung", "Summarizer", "TokenMeter"])
-const mostModules = 34
+const mostModules = 35
 
 /** Modules that an app imports by themselves, since what they stand on is heavy to load. */
 const apart: ReadonlySet<string> = new Set(["ClusterConversations", "CompactionWorkflow"])

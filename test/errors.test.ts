@@ -9,6 +9,7 @@ import * as Gate from "effect-compaction/Gate"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Marks from "effect-compaction/Marks"
 import * as Policy from "effect-compaction/Policy"
+import * as Recall from "effect-compaction/Recall"
 import * as Rung from "effect-compaction/Rung"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Settings from "effect-compaction/Settings"
@@ -157,6 +158,15 @@ const rows: ReadonlyArray<Row> = [
     error: "BoundaryNotFound",
     names: ["generation 3", "Compacted"],
     test: Effect.flatMap(ContextManager.make(), (manager) => manager.undo(3))
+  },
+  {
+    error: "EntryNotFound",
+    names: ["entry 9", "from 0 to 0"],
+    test: Effect.gen(function*() {
+      const manager = yield* ContextManager.make()
+      yield* manager.append("one")
+      return yield* Recall.read(yield* manager.view, 9)
+    })
   },
   {
     error: "UndoCannotFit",
