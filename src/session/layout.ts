@@ -286,20 +286,20 @@ export const held = (
   return { system: self.systemPrice, messages: self.price + self.regionPrice - checkpoints, checkpoints }
 }
 
-/** The view, whose items and decisions nobody needs below the trigger: they are laid out when they are first read. */
+/** The view, whose items and decisions nobody needs below the trigger: each is made when it is first read. */
 export const lazyView = (self: Layout): View.View => {
   const { decided, transcript } = self
+  let decisions: View.View["decisions"] | undefined
   let made: View.View | undefined
-  const view = () => made ??= View.make(transcript, Growing.toArray(decided))
   return {
     transcript,
     length: transcript.entries.length,
     price: priceOf(self),
     get decisions() {
-      return view().decisions
+      return decisions ??= Growing.toArray(decided)
     },
     get items() {
-      return view().items
+      return (made ??= View.make(transcript, this.decisions)).items
     }
   }
 }

@@ -160,8 +160,7 @@ export const decide = <E, R>(
     ),
     (made): Outcome => {
       const after = { ...made, memory: settled(made), view: Reasoning.strip(given.before, made.view, made.settings) }
-      const known = given.before.decisions.length
-      const decisions = after.view === given.before ? [] : after.view.decisions.slice(known)
+      const decisions = after.view === given.before ? [] : after.view.decisions.slice(given.before.decisions.length)
       const absorbed = decisions.filter((decision) => decision._tag === "Absorb")
       return {
         given,
