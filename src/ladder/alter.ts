@@ -1,4 +1,4 @@
-import * as Prompt from "effect/ai/Prompt"
+import type * as Prompt from "effect/ai/Prompt"
 import type * as Decision from "../Decision.ts"
 import * as Text from "../text/text.ts"
 import type * as Transcript from "../Transcript.ts"
@@ -12,6 +12,8 @@ const made = new WeakMap<Transcript.Entry, Array<Transcript.Item>>()
 /** Whether two alterations of one entry give the same bytes: everything but the time they were decided at. */
 const same = (a: Decision.Alteration, b: Decision.Alteration): boolean => {
   if (a === b) return true
+  // A pass makes thousands of these, and looking through keys takes longer than all else here.
+  if (a._tag === "Clear" && b._tag === "Clear") return a.text === b.text && a.locator === b.locator && a.seq === b.seq
   if (a._tag !== b._tag) return false
   const left: { readonly [key: string]: unknown } = a
   const right: { readonly [key: string]: unknown } = b
@@ -19,18 +21,23 @@ const same = (a: Decision.Alteration, b: Decision.Alteration): boolean => {
   return true
 }
 
-const sameAll = (a: ReadonlyArray<Decision.Alteration>, b: ReadonlyArray<Decision.Alteration>): boolean =>
-  a.length === b.length && a.every((each, at) => same(each, b[at]!))
+const sameAll = (a: ReadonlyArray<Decision.Alteration>, b: ReadonlyArray<Decision.Alteration>): boolean => {
+  if (a.length !== b.length) return false
+  for (let at = 0; at < a.length; at++) if (!same(a[at]!, b[at]!)) return false
+  return true
+}
 
 /** The tool message with `change` made to its result. */
 const withResult = (
   message: Prompt.Message,
   change: (part: Prompt.ToolResultPart) => Prompt.ToolResultPart
-): Prompt.Message =>
-  message.role !== "tool" ? message : Prompt.makeMessage("tool", {
-    content: message.content.map((part) => part.type === "tool-result" ? change(part) : part),
-    options: message.options
-  })
+): Prompt.Message => {
+  if (message.role !== "tool") return message
+  const content: Array<Prompt.ToolMessagePart> = []
+  for (const part of message.content) content.push(part.type === "tool-result" ? change(part) : part)
+  // The quickest copy of a message there is: a pass makes thousands.
+  return Object.assign({}, message, { content })
+}
 
 /** What stands for a text in a tool result; the last of these that was decided is made of the original text. */
 const textRank = { Cap: 1, Prune: 2, Truncate: 3, Clear: 4 } as const
@@ -118,6 +125,12 @@ export const item = (
   if (known === undefined) made.set(entry, [item])
   else known.push(item)
   return item
+}
+
+/** Forgets what was made of an entry. Made once more it is the same. */
+export const forget = (entry: Transcript.Entry): void => {
+  made.delete(entry)
+  kept.delete(entry)
 }
 
 /**

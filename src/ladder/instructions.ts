@@ -74,8 +74,9 @@ export const lostBy = (before: View.View, decisions: ReadonlyArray<Decision.Deci
   }
   return before.items.flatMap(({ entry, message, seq }) => {
     const text = left.get(seq)
-    if (entry === undefined || text === undefined) return []
+    const rules = entry === undefined || text === undefined ? [] : of(entry)
+    if (text === undefined || rules.length === 0) return []
     const stood = Text.ofMessage(message)
-    return of(entry).some((rule) => stood.includes(rule.text) && !text.includes(rule.text)) ? [seq] : []
+    return rules.some((rule) => stood.includes(rule.text) && !text.includes(rule.text)) ? [seq] : []
   }).sort((a, b) => a - b)
 }

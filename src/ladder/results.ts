@@ -95,10 +95,10 @@ export function* prune(
 /** The decision that leaves a sentence in the place of a result. */
 const clearing = (draft: Draft, entry: Transcript.Entry, what: string): Decision.Clear => {
   const locator = draft.locate(entry)
-  const made = { _tag: "Clear", seq: entry.seq, at: draft.at } as const
+  const { seq } = entry
   return locator === undefined
-    ? { ...made, text: `[${what}]` }
-    : { ...made, text: `[${what}; read ${locator} for the full result]`, locator }
+    ? { _tag: "Clear", seq, at: draft.at, text: `[${what}]` }
+    : { _tag: "Clear", seq, at: draft.at, text: `[${what}; read ${locator} for the full result]`, locator }
 }
 
 /** How many calls of each group have no cleared result in the view, those without a result among them. */

@@ -33,26 +33,44 @@ const priceOf = (entries: ReadonlyArray<Transcript.Entry>, from: number) => {
   return price
 }
 
-/** Takes in messages, each an event of its own: what is cut of one is decided before the next one comes. */
+/**
+ * Takes in messages: one event of them all, but that what is cut of one is decided before the next one comes, and what may
+ * belong to messages that a snapshot left out is looked at once those are here.
+ */
 export const take = Effect.fnUntraced(function*(turn: Turn.Turn, messages: ReadonlyArray<Prompt.Message>) {
-  for (const message of messages) {
-    if (Abridge.reachesBack(Runtime.layoutOf(turn.runtime, turn.state).transcript, message)) yield* Turn.whole(turn)
-    const { transcript } = Runtime.layoutOf(turn.runtime, turn.state)
-    const from = transcript.entries.length
-    // The layout is ahead of the state until the event is taken in.
-    Transcript.append(transcript, message)
-    const { index } = turn.runtime.caches.layout!
-    const { locate, settings } = turn.runtime
-    const capped = Ingress.capsOf(settings, transcript, index, locate, from)
-    Turn.take(turn, {
-      _tag: "Appended",
-      messages: [{ message, origin: "caller" }],
-      caps: capped.map(({ decision }) => decision),
-      price: priceOf(transcript.entries, from)
-    })
-    for (const { event } of capped) Turn.tell(turn, event)
+  for (let at = 0; at < messages.length;) {
+    if (Abridge.reachesBack(Runtime.layoutOf(turn.runtime, turn.state).transcript, messages[at]!)) {
+      yield* Turn.whole(turn)
+    }
+    at += takeSome(turn, messages, at)
   }
 })
+
+/** Takes in messages from one on, and says how many: at least one, up to the first of which something is cut. */
+const takeSome = (turn: Turn.Turn, messages: ReadonlyArray<Prompt.Message>, from: number): number => {
+  const { locate, settings } = turn.runtime
+  const { index, transcript } = Runtime.layoutOf(turn.runtime, turn.state)
+  const first = transcript.entries.length
+  const taken: Array<Session.Message> = []
+  let capped: ReadonlyArray<Ingress.Capped> = []
+  for (let at = from; at < messages.length && capped.length === 0; at++) {
+    const message = messages[at]!
+    if (at > from && Abridge.reachesBack(transcript, message)) break
+    const seq = transcript.entries.length
+    // The layout is ahead of the state until the event is taken in.
+    Transcript.append(transcript, message)
+    taken.push({ message, origin: "caller" })
+    capped = Ingress.capsOf(settings, transcript, index, locate, seq)
+  }
+  Turn.take(turn, {
+    _tag: "Appended",
+    messages: taken,
+    caps: capped.map(({ decision }) => decision),
+    price: priceOf(transcript.entries, first)
+  })
+  for (const { event } of capped) Turn.tell(turn, event)
+  return taken.length
+}
 
 /** Cuts the results of a session that was opened or restored under a cap that it did not have. */
 export const capAll = (turn: Turn.Turn): void => {

@@ -37,8 +37,8 @@ export interface Layout {
   systemPrice: number
   head: ReadonlyArray<Prompt.Message>
   /** The final messages, the seq of the first entry of each, and the price of their items. */
-  readonly messages: Array<Prompt.Message>
-  readonly seqs: Array<number>
+  messages: Array<Prompt.Message>
+  seqs: Array<number>
   /** The ids under which their calls are sent. */
   names: Names.Names
   price: number
@@ -140,6 +140,7 @@ export const follow = (
   if (state.decisions.length > known) {
     const added = Growing.after(state.decisions, known)
     Decision.addTo(self.index, added)
+    forget(self.transcript, added)
     if (added.some((decision) => reaches(decision, self.taken))) restart(self)
   }
   self.decided = state.decisions
@@ -150,11 +151,19 @@ export const follow = (
 const reaches = (decision: Decision.Decision, taken: number): boolean =>
   "seqs" in decision ? decision.seqs.some((seq) => seq < taken) : decision.seq < taken
 
+/** What was tried on the way to a boundary is of no use for entries that left the view. */
+const forget = ({ entries }: Transcript.Transcript, added: ReadonlyArray<Decision.Decision>): void => {
+  for (const decision of added) {
+    if (decision._tag === "Remove") { for (const seq of decision.seqs) Alter.forget(entries[seq]!) }
+  }
+}
+
 /** Forgets what was final. */
 const restart = (self: Layout): void => {
   self.anchor = 0
-  self.messages.length = 0
-  self.seqs.length = 0
+  // New ones: a request that was laid out before holds the old ones.
+  self.messages = []
+  self.seqs = []
   self.names = Names.make(self.rules.ids)
   self.price = 0
   self.entries = 0

@@ -202,7 +202,7 @@ const begin = Effect.fnUntraced(function*(turn: Turn.Turn, manual: ManualOptions
   if (summaries === undefined) return { _tag: "ladder" } as const
   const now = measured(turn)
   const pass = passOf(turn, now)
-  const plan = Spans.planOf(turn, now.sending, pass, {
+  const plan = Spans.planOf(turn, now.sending(), pass, {
     view: pass.view,
     span: Spans.spared(summaries, 0),
     fallback: null,

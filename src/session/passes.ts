@@ -55,7 +55,8 @@ export const countedOf = (
 /** A view that was laid out and counted, before anything is decided about it. */
 export interface Measured {
   readonly layout: Layout.Layout
-  readonly sending: Sending.Sending
+  /** What would be sent of it, as long as the turn has not changed it. */
+  readonly sending: () => Sending.Sending
   readonly repairs: Layout.Repairs
   readonly budget: Budget.Budget
   readonly reading: TokenMeter.Reading
@@ -66,11 +67,11 @@ export const measure = (turn: Turn.Turn, call: Session.State["call"]): Measured 
   const { runtime: { settings }, state } = turn
   const layout = Runtime.layoutOf(turn.runtime, state)
   const repairs = Layout.update(layout, state.repaired)
-  const sending = Sending.prepare(layout)
+  const { added, sending } = Sending.measure(layout)
   const budget = budgetOf(settings, state, call)
   const counted = {
     ...countedOf(state, call, layout),
-    price: Layout.priceOf(layout) + sending.added,
+    price: Layout.priceOf(layout) + added,
     overhead: budget.overhead
   }
   return { layout, sending, repairs, budget, reading: TokenMeter.read(state.meter, settings.meter, counted) }
@@ -110,7 +111,7 @@ export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summar
     memory: state.memory,
     written: { memory: state.memory },
     report: Stage.noReport,
-    payload: () => Sending.payloadOf(layout, sending),
+    payload: () => Sending.payloadOf(layout, sending()),
     locate,
     ready: state.ready,
     summarise: summarise === null ? null : summarise({ budget, scale, sizes })

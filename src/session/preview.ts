@@ -20,7 +20,7 @@ const byHand = (turn: Turn.Turn, now: Passes.Measured, pass: Stage.Pass): Summar
   const { summaries } = turn.runtime
   if (summaries === undefined) return undefined
   const span = Spans.spared(summaries, 0)
-  return Spans.planOf(turn, now.sending, pass, { view: pass.view, span, fallback: null })
+  return Spans.planOf(turn, now.sending(), pass, { view: pass.view, span, fallback: null })
 }
 
 const withSummary = (preview: Stage.Preview, plan: Summarise.Plan | undefined): Stage.Preview =>

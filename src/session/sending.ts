@@ -66,34 +66,70 @@ const settle = (self: Layout.Layout): void => {
   self.regionPrice -= price
 }
 
-/** Lays out the messages of the next request as the wire needs them. */
+/**
+ * Lays out the messages of the next request as the wire needs them. The copy of them is made when it is first read: a view
+ * that is only measured needs none.
+ */
 export const prepare = (self: Layout.Layout): Sending => {
   settle(self)
-  const { epoch, head, rules, seqs, systems, transcript } = self
+  const { epoch, head, messages, seqs, systems, transcript } = self
   const region = withRunning(self)
   const tail: Array<Prompt.Message> = []
   const tailSeqs: Array<number> = []
   renderInto(self, region, Names.after(self.names), tail, tailSeqs)
   const running = View.priceOf(region) - self.regionPrice
-  const first = self.messages[0] ?? tail[0]
-  const isOpenable = rules.first === "user" ? first?.role !== "user" : first === undefined && head.length === 0
-  const opened = isOpenable && transcript.entries.length > 0 && !transcript.isLoose
+  const opened = opens(self, messages[0] ?? tail[0])
   const opening = opened ? [WireSend.firstUser()] : []
   const front = head.length + opening.length
+  const final = messages.length
+  let whole: ReadonlyArray<Prompt.Message> | undefined
   const sending: Sending = {
-    messages: head.concat(opening, self.messages, tail),
+    get messages() {
+      return whole ??= head.concat(opening, messages.length === final ? messages : messages.slice(0, final), tail)
+    },
     seqOf: (at) => {
       if (at < head.length) return systems[Math.min(at, systems.length - 1)]!.seq
-      return at < front ? -1 : seqs[at - front] ?? tailSeqs[at - front - seqs.length] ?? -1
+      return at < front ? -1 : (at < front + final ? seqs[at - front] : tailSeqs[at - front - final]) ?? -1
     },
     added: running + priceOfOpening(self, opened),
-    final: front + self.messages.length,
+    final: front + final,
     head: head.length,
     opened,
     isPaused: false,
     epoch
   }
   return transcript.isLoose ? paired(self, sending, running) : sending
+}
+
+/** Whether a conversation that begins with this message is sent behind one of a user. */
+const opens = ({ head, rules, transcript }: Layout.Layout, first: Prompt.Message | undefined): boolean => {
+  const isOpenable = rules.first === "user" ? first?.role !== "user" : first === undefined && head.length === 0
+  return isOpenable && transcript.entries.length > 0 && !transcript.isLoose
+}
+
+/** The first message of the conversation as the wire needs it. */
+const firstOf = ({ messages, region, rules }: Layout.Layout): Prompt.Message | undefined => {
+  if (messages.length > 0) return messages[0]
+  for (const { message } of region) {
+    const fixed = WireSend.fixMessage(message, rules)
+    if (fixed !== undefined) return fixed
+  }
+  return undefined
+}
+
+/** A view that was measured: what the wire adds to its price, in tokens, and what would be sent, made when it is asked for. */
+export interface Measured {
+  readonly added: number
+  readonly sending: () => Sending
+}
+
+/** Measures what would be sent. A boundary changes most of a long view, so nothing is rendered that nobody asks for. */
+export const measure = (self: Layout.Layout): Measured => {
+  let made: Sending | undefined
+  const sending = () => made ??= prepare(self)
+  if (self.transcript.isLoose) return { added: sending().added, sending }
+  const running = View.priceOf(withRunning(self)) - self.regionPrice
+  return { added: running + priceOfOpening(self, opens(self, firstOf(self))), sending }
 }
 
 const priceOfOpening = (self: Layout.Layout, opened: boolean): number =>

@@ -35,7 +35,7 @@ export const spared = (aim: number): Choice => (self) => Spans.spared(self, aim)
  */
 export const inPass = (
   turn: Turn.Turn,
-  sending: Sending.Sending,
+  sending: () => Sending.Sending,
   choice: Choice,
   ask?: (plan: Summarise.Plan) => Effect.Effect<Stage.Ready | null>
 ): Passes.Purpose["summarise"] => {
@@ -46,7 +46,7 @@ export const inPass = (
     Effect.suspend(() => {
       const isPruned = view.decisions.length > known
       const span = choice(summaries, sized, view)
-      const plan = Spans.planOf(turn, sending, sized, { view, span, fallback: isPruned ? "pruned" : null })
+      const plan = Spans.planOf(turn, sending(), sized, { view, span, fallback: isPruned ? "pruned" : null })
       if (plan === undefined) return Effect.succeed(null)
       return ask === undefined ? Summaries.ask(turn, summaries, plan) : ask(plan)
     })

@@ -1,12 +1,9 @@
 /** A whole number with its thousands set apart. */
 export const thousands = (n: number): string => {
   const digits = String(n)
-  const first = digits.length % 3
-  const groups = Array.from(
-    { length: Math.floor(digits.length / 3) },
-    (_, at) => digits.slice(first + 3 * at, first + 3 * at + 3)
-  )
-  return [...(first === 0 ? [] : [digits.slice(0, first)]), ...groups].join(",")
+  let text = digits.slice(0, digits.length % 3)
+  for (let at = text.length; at < digits.length; at += 3) text += (text === "" ? "" : ",") + digits.slice(at, at + 3)
+  return text
 }
 
 /** What stands where a tool result was cut when it came in. */

@@ -91,28 +91,33 @@ const withText = <A extends Block>(blocks: ReadonlyArray<A>, text: (first: A | u
 
 const hasOther = (blocks: ReadonlyArray<Block>): boolean => blocks.some((block) => !isText(block))
 
+/** The result holding something else, and nothing that its tool said the model reads. */
+const withOther = (part: Prompt.ToolResultPart, result: unknown): Prompt.ToolResultPart => {
+  const options = withoutItemReference(part.options)
+  // The quickest copy of a part there is: a pass makes thousands.
+  if (part.modelOutput === undefined) return Object.assign({}, part, { result, options })
+  const { modelOutput: _, ...rest } = part
+  return { ...rest, result, options }
+}
+
 /** The result with `text` in place of its text. Blocks that are not text keep their order, object by object. */
 export const replaceResult = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart => {
   const blocks = blocksOf(part.result)
   const output = part.modelOutput
-  return Prompt.makePart("tool-result", {
-    id: part.id,
-    name: part.name,
-    isFailure: part.isFailure,
-    providerExecuted: part.providerExecuted,
-    result: blocks !== undefined && hasOther(blocks)
+  const other = withOther(
+    part,
+    blocks !== undefined && hasOther(blocks)
       ? withText<Block>(blocks, (first) => ({ ...first, type: "text", text }))
-      : text,
-    ...(output !== undefined && hasOther(output)
-      ? {
-        modelOutput: withText<Prompt.ToolModelOutputPart>(
-          output,
-          (first) => Prompt.makePart("text", { text, options: first?.options })
-        )
-      }
-      : undefined),
-    options: withoutItemReference(part.options)
-  })
+      : text
+  )
+  if (output === undefined || !hasOther(output)) return other
+  return {
+    ...other,
+    modelOutput: withText<Prompt.ToolModelOutputPart>(
+      output,
+      (first) => Prompt.makePart("text", { text, options: first?.options })
+    )
+  }
 }
 
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
@@ -181,15 +186,7 @@ export const stubMessage = (message: Prompt.Message, k: number): Prompt.Message 
   excerptMessage(message, stubbed(ofMessage(message), k))
 
 /** The result with nothing but `text`, blocks that are not text gone too. */
-export const clearResult = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
-  Prompt.makePart("tool-result", {
-    id: part.id,
-    name: part.name,
-    isFailure: part.isFailure,
-    providerExecuted: part.providerExecuted,
-    result: text,
-    options: withoutItemReference(part.options)
-  })
+export const clearResult = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart => withOther(part, text)
 
 /**
  * The assistant's message without its reasoning, or with the inputs of its calls emptied. What followed the reasoning as

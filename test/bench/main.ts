@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import { performance } from "node:perf_hooks"
+import { seeded } from "../seed.ts"
 import { messages, sizeOf } from "./transcript.ts"
 
 const scope = Scope.makeUnsafe()
@@ -21,6 +22,9 @@ const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): A => Effect.runSyn
 
 const managerOf = (settings: Settings.Input, estimator = Estimator.chars) =>
   run(Effect.provide(ContextManager.make({ settings }), Estimator.layer(estimator)))
+
+/** The same with the ladder and the settings of `context-simple`, which the bars of a pass were set with. */
+const seedOf = (settings: Settings.Input) => run(ContextManager.make(seeded({ settings })))
 
 type Manager = ReturnType<typeof managerOf>
 
@@ -111,8 +115,8 @@ const total = entries.reduce((sum, entry) => sum + entry.price, 0)
 const tight = Math.floor(total / 8)
 const refusing: Settings.Input = { clearAtLeast: 1_000_000_000, maxConsecutiveSkips: 1_000_000_000 }
 
-const plan = () => {
-  const deep = managerOf({})
+const plan = (policy: string, make: (settings: Settings.Input) => Manager) => {
+  const deep = make({})
   append(deep, history)
   request(deep, tight)
   const { level, lastBoundary } = run(deep.status)
@@ -120,10 +124,10 @@ const plan = () => {
     `${history.content.length} messages, ${entries.length} entries, ${
       (size / 1e6).toFixed(2)
     } MB of JSON, ${total} tokens; `
-      + `the pass goes to level ${level}: ${lastBoundary?.truncated} truncated, ${lastBoundary?.removed} removed, `
+      + `${policy} goes to level ${level}: ${lastBoundary?.truncated} truncated, ${lastBoundary?.removed} removed, `
       + `${lastBoundary?.before} to ${lastBoundary?.after} tokens`
   )
-  const refused = managerOf(refusing)
+  const refused = make(refusing)
   append(refused, history)
   request(refused, tight)
   const of = measure({
@@ -133,14 +137,14 @@ const plan = () => {
       if (price !== total) console.error("the prices changed")
     },
     cold: () => {
-      const manager = managerOf({})
+      const manager = make({})
       return () => {
         append(manager, history)
         request(manager, tight)
       }
     },
     warm: () => {
-      const manager = managerOf({})
+      const manager = make({})
       append(manager, history)
       request(manager, roomy)
       return () => {
@@ -155,9 +159,9 @@ const plan = () => {
   }, { rounds: 80, warmUp: 20, by: "processor" })
   const linear = of("linear")
   console.log(`linear pass: best ${ms(linear.best)}, median ${ms(linear.median)}\n`)
-  ratio("full plan, cold", of("cold"), linear, 2.5)
-  ratio("full plan, warm, one new message", of("warm"), linear, 1.25)
-  ratio("full plan, replacements memoised", of("memoised"), linear, 0.5)
+  ratio(`${policy}: full plan, cold`, of("cold"), linear, 2.5)
+  ratio(`${policy}: full plan, warm, one new message`, of("warm"), linear, 1.25)
+  ratio(`${policy}: full plan, replacements memoised`, of("memoised"), linear, 0.5)
 }
 
 const calls = () => {
@@ -237,7 +241,8 @@ const memory = () => {
   row("memory after a boundary", afterBoundary, 1)
 }
 
-plan()
+plan("context-simple", seedOf)
+plan("recommended", managerOf)
 calls()
 growth()
 memory()
