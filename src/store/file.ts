@@ -47,6 +47,8 @@ interface Open {
   newest: Uint8Array
   /** Whether the file may hold more than what counts. */
   isTorn: boolean
+  /** What was read of the log to open it, until it is asked for or the log grows: nobody else writes to it meanwhile. */
+  opened: Store.Contents | undefined
 }
 
 /** Cuts the end off a log that was torn, and keeps it. */
@@ -65,6 +67,12 @@ const mend = Effect.fnUntraced(function*(
   const repair: Store.Repair = { path: log, line: found.lines + 1, bytes: bytes.length - found.bytes, kept }
   yield* Effect.logWarning("the end of a session's log was torn and has been cut off", { ...repair })
   return repair
+})
+
+const contentsOf = ({ found, snapshot }: Effect.Success<ReturnType<typeof Files.read>>): Store.Contents => ({
+  snapshot: snapshot === undefined ? null : { events: snapshot.events, state: snapshot.state },
+  events: found.events,
+  lines: found.places
 })
 
 const opening = Effect.fnUntraced(function*(directory: Files.Directory, fsync: Fsync) {
@@ -92,7 +100,8 @@ const opening = Effect.fnUntraced(function*(directory: Files.Directory, fsync: F
     lines: read.found.lines,
     events: (read.snapshot?.events ?? 0) + read.found.events.length,
     newest: Files.lastLine(read.bytes.subarray(0, read.found.bytes)),
-    isTorn: false
+    isTorn: false,
+    opened: contentsOf(read)
   }
   return self
 })
@@ -111,6 +120,7 @@ const append = Effect.fnUntraced(function*(
   yield* Lock.requireOwn(self.lock)
   if (self.isTorn) yield* restore(self)
   const bytes = Lines.encode(self.events, text)
+  self.opened = undefined
   self.isTorn = true
   const written = self.file.writeAll(bytes)
   yield* (self.fsync === "append" ? Effect.andThen(written, self.file.sync) : written).pipe(
@@ -123,12 +133,13 @@ const append = Effect.fnUntraced(function*(
   self.newest = bytes
 })
 
-const read = (self: Open, whole: boolean) =>
-  Effect.map(Files.read(self.directory, whole), ({ found, snapshot }): Store.Contents => ({
-    snapshot: snapshot === undefined ? null : { events: snapshot.events, state: snapshot.state },
-    events: found.events,
-    lines: found.places
-  }))
+const read = (self: Open, whole: boolean): Effect.Effect<Store.Contents, PlatformError | Store.SessionCorrupt> =>
+  Effect.suspend(() => {
+    const { opened } = self
+    self.opened = undefined
+    if (opened !== undefined && (!whole || opened.snapshot === null)) return Effect.succeed(opened)
+    return Effect.map(Files.read(self.directory, whole), contentsOf)
+  })
 
 const snapshot = Effect.fnUntraced(function*(
   self: Open,

@@ -12,8 +12,10 @@ export interface Batch {
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { fatal: true })
+const headDecoder = new TextDecoder()
 
 const newline = 0x0a
+const closingBrace = 0x7d
 
 /** A line of the text of some events, its break included. */
 export const line = (seq: number, text: string): string =>
@@ -22,15 +24,23 @@ export const line = (seq: number, text: string): string =>
 /** The bytes of {@link line}. */
 export const encode = (seq: number, text: string): Uint8Array => encoder.encode(line(seq, text))
 
-const shape = /^\{"seq":(\d+),"sum":"([0-9a-f]{8})","events":(\[.*\])\}$/s
+const shape = /^\{"seq":(\d+),"sum":"([0-9a-f]{8})","events":\[/
+
+/** The longest beginning of a line: everything before its first event. */
+const longestHead = `{"seq":${Number.MAX_SAFE_INTEGER},"sum":"01234567","events":[`.length
 
 /** Reads a line, its break excluded; `undefined` when it is no line of a log, or not as it was written. */
 export const decode = (line: Uint8Array): Batch | undefined => {
+  // A longer line may be cut within a character here; its head is ASCII.
+  const match = shape.exec(headDecoder.decode(line.subarray(0, longestHead)))
+  if (match === null || line[line.length - 1] !== closingBrace) return undefined
+  const [head, seq, sum] = match
+  // The sum is of the bytes as they lie there: nothing is encoded again to see that they are the ones that were written.
+  const events = line.subarray(head.length - 1, line.length - 1)
+  if (Crc32.hex(events) !== sum) return undefined
   try {
-    const match = shape.exec(decoder.decode(line))
-    if (match === null || Crc32.hex(encoder.encode(match[3])) !== match[2]) return undefined
     // What bears the checksum was written by `encode`, so it is an array of JSON.
-    return { seq: Number(match[1]), events: JSON.parse(match[3]!) as ReadonlyArray<Schema.Json> }
+    return { seq: Number(seq), events: JSON.parse(decoder.decode(events)) as ReadonlyArray<Schema.Json> }
   } catch {
     return undefined
   }
