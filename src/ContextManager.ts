@@ -41,7 +41,6 @@ import type * as Decision from "./Decision.ts"
 import type * as Guard from "./Guard.ts"
 import type * as Overflow from "./Overflow.ts"
 import * as Policy from "./Policy.ts"
-import type * as Receipt from "./Receipt.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
 import type * as Session from "./Session.ts"
 import type { CompactionReport, ManualOptions } from "./session/byHand.ts"
@@ -263,9 +262,9 @@ export interface ContextManager<out E = never> {
   /** The view as it is now, under the decisions taken so far. */
   readonly view: Effect.Effect<View.View>
   /** What has become of an entry, by its seq: whether it is in the view, what stands for it, or that it is lost. */
-  readonly explain: (seq: number) => Effect.Effect<Receipt.Receipt>
+  readonly explain: (seq: number) => Effect.Effect<View.Receipt>
   /** What has become of every entry, by seq. */
-  readonly receipts: Effect.Effect<ReadonlyArray<Receipt.Receipt>>
+  readonly receipts: Effect.Effect<ReadonlyArray<View.Receipt>>
   readonly export: Effect.Effect<SessionState>
   /** Continues a saved session in place of this one. Fails when the state does not decode; then nothing changes. */
   readonly restore: (state: SessionState) => Effect.Effect<void, Schema.SchemaError | Lost<E>>

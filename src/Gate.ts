@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
+import * as Media from "./ladder/media.ts"
 import * as Stage from "./Stage.ts"
 import * as TokenMeter from "./TokenMeter.ts"
 import * as Reasoning from "./wire/reasoning.ts"
@@ -176,3 +177,20 @@ export const overhead: Stage.Stage<TargetBelowOverhead> = Effect.fnUntraced(func
   yield* CompactionEvent.publish({ _tag: "OverheadAboveTarget", ...numbers })
   return Stage.remember(pass, overheadNamed, true)
 })
+
+/**
+ * Keeps a request within `maxImages` and `maxRequestBytes`: when one of them is exceeded, the oldest media become words
+ * until half of it is left, so that the prefix is not rewritten at each request.
+ *
+ * **Details**
+ *
+ * Media of earlier turns go first. Where they are not enough, those go that tools returned in the turn in progress, from the
+ * last human message on, the newest last of all. What a person showed in that message stays, and so do pinned entries: what
+ * is above a limit all the same is sent, and named in `PayloadInfeasible`.
+ *
+ * Bytes are those of texts, inputs, results and media as they are sent (base64), without the frame around them.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const media: Stage.Stage = Media.limit

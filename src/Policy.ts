@@ -35,7 +35,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as JsonSchema from "effect/JsonSchema"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
-import type * as Kind from "./Kind.ts"
+import * as Kind from "./Kind.ts"
 import * as Ladder from "./Ladder.ts"
 import { accept, aimAt, type Answer, type Asking, beforeCommit, refusals, refuse } from "./policy/beforeCommit.ts"
 import * as PolicyChecks from "./policy/checks.ts"
@@ -47,7 +47,6 @@ import * as Problems from "./policy/problems.ts"
 import { PolicyError } from "./policy/problems.ts"
 import * as Source from "./policy/source.ts"
 import * as Stages from "./policy/stages.ts"
-import * as RungKind from "./RungKind.ts"
 import * as Settings from "./Settings.ts"
 
 export {
@@ -145,7 +144,7 @@ export interface Written<out E = never, out R = never, out P = PassError> extend
 }
 
 /** The kinds of this library. */
-type BuiltIn = [...typeof RungKind.builtIn.kinds, ...typeof Stages.builtIn]
+type BuiltIn = [...typeof Kind.builtIn.kinds, ...typeof Stages.builtIn]
 
 /**
  * A policy that is written in the kinds of this library.
@@ -196,11 +195,11 @@ export interface Policies<Kinds extends ReadonlyArray<Kind.Any>> {
   readonly jsonSchema: () => JsonSchema.JsonSchema
 }
 
-const builtInKinds = [...RungKind.builtIn.kinds, ...Stages.builtIn] as const
+const builtInKinds = [...Kind.builtIn.kinds, ...Stages.builtIn] as const
 
 /** Everything but the types: kinds are values, so what decodes is known only from them. */
 const make = (kinds: ReadonlyArray<Kind.Any>) => {
-  const catalog = RungKind.catalog(...kinds.filter((kind): kind is RungKind.Any => kind.role === "rung"))
+  const catalog = Kind.catalog(...kinds.filter((kind): kind is Kind.AnyRung => kind.role === "rung"))
   const ladder = Schema.withDecodingDefaultKey<typeof catalog.schema>(Effect.succeed(standard))(catalog.schema)
   const byTag = new Map(kinds.map((kind) => [kind.tag, kind]))
   const stages = Array.from(byTag.values()).filter(({ role }) => role !== "rung").map(({ schema }) => schema)
@@ -261,9 +260,9 @@ const make = (kinds: ReadonlyArray<Kind.Any>) => {
  * import * as Schema from "effect/Schema"
  * import * as Policy from "effect-compaction/Policy"
  * import * as Rung from "effect-compaction/Rung"
- * import * as RungKind from "effect-compaction/RungKind"
+ * import * as Kind from "effect-compaction/Kind"
  *
- * const Redact = RungKind.make("app/redact", {
+ * const Redact = Kind.rung("app/redact", {
  *   options: Schema.Struct({ tool: Schema.String }),
  *   build: ({ tool }) =>
  *     Rung.propose("redact", function*(draft) {

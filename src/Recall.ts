@@ -11,10 +11,9 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as ContextManager from "./ContextManager.ts"
-import * as Receipt from "./Receipt.ts"
 import * as Text from "./text/text.ts"
 import * as Transcript from "./Transcript.ts"
-import type * as View from "./View.ts"
+import * as View from "./View.ts"
 
 /** How many entries a search names, and how many characters of each it shows. */
 const most = 10
@@ -32,7 +31,7 @@ const mostWords = 16
  * **Details**
  *
  * - `seq`: its number, to read it by. `role` and `tool`: who said it, or which tool returned it.
- * - `fate`: what became of it; see `Receipt`. `age`: how many entries came after it.
+ * - `fate`: what became of it; see `View.Receipt`. `age`: how many entries came after it.
  * - `excerpt`: at most 300 characters around the first word that was found.
  *
  * @category models
@@ -127,7 +126,7 @@ export const search = (view: View.View, query: string): typeof Matches.Type => {
   let more = 0
   if (words.length === 0) return { found, more }
   const { entries } = view.transcript
-  const receipts = Receipt.all(view)
+  const receipts = View.receipts(view)
   for (let seq = entries.length - 1; seq >= 0; seq--) {
     const entry = entries[seq]!
     const fate = receipts[seq]!._tag

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
  * and has no row: it stands on the highest floor it imports from, and only its type imports may look up.
  */
 const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArray<string> }> = [
-  { name: "data", files: ["Transcript", "Decision", "View", "Wire", "Marks", "Receipt"] },
+  { name: "data", files: ["Transcript", "Decision", "View", "Wire", "Marks"] },
   // A ladder asks the spill store where a text will lie, as it asks the estimator what a message costs.
   { name: "measure", files: ["Estimator", "Overflow", "TokenMeter", "Settings", "Budget", "SpillStore"] },
   {
@@ -17,12 +17,10 @@ const floors: ReadonlyArray<{ readonly name: string; readonly files: ReadonlyArr
       "Stage",
       "Rung",
       "Kind",
-      "RungKind",
       "Ladder",
       "Gate",
       "Guard",
       "ToolResult",
-      "Media",
       "Checkpoint",
       "CompactionEvent",
       "Summarizer"
@@ -156,11 +154,11 @@ const violations = (sources: ReadonlyMap<string, string>): ReadonlyArray<string>
   return wrong
 }
 
-/** Lines of a file, and of a function; public modules. Each that is above the bound has a reason here, and goes when it can. */
+/** Lines of a file, and of a function; public modules that the index names. Each that is above the bound has a reason here, and goes when it can. */
 const mostLines = 450
 const mostLinesOfFunction = 120
 const longer: ReadonlySet<string> = new Set(["CompactionEvent", "Rung", "Summarizer", "TokenMeter"])
-const mostModules = 35
+const mostModules = 30
 
 /** Modules that an app imports by themselves, since what they stand on is heavy to load. */
 const apart: ReadonlySet<string> = new Set(["ClusterConversations", "CompactionWorkflow"])
@@ -196,7 +194,7 @@ describe("architecture", () => {
     const index = readFileSync(join(root, "index.ts"), "utf8")
     const named = Array.from(index.matchAll(/^export \* as (\w+) from "\.\/\1\.ts"$/gm), ([, name]) => name!)
     assert.deepStrictEqual(named.sort(), modules.filter((name) => !apart.has(name)))
-    assert.isAtMost(modules.length, mostModules)
+    assert.isAtMost(named.length, mostModules)
   })
 
   it("rooms look down, and at most six look up at another one", () => {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
+import * as Gate from "effect-compaction/Gate"
 import * as Marks from "effect-compaction/Marks"
-import * as Media from "effect-compaction/Media"
 import type * as Settings from "effect-compaction/Settings"
 import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
@@ -30,7 +30,7 @@ const placed = (pass: Stage.Pass) =>
   pass.view.items.filter((item) => item.state === "placeholder").map((item) => item.seq)
 
 const limited = (content: Prompt.Prompt, settings: Settings.Input) =>
-  Effect.flatMap(Stage.fromPrompt(content, { settings: seed(settings), budget: 1_000_000 }), Media.limit)
+  Effect.flatMap(Stage.fromPrompt(content, { settings: seed(settings), budget: 1_000_000 }), Gate.media)
 
 const shots = prompt(...Arr.range(0, 9).flatMap((n) => shot(n)), user("and now?"))
 
@@ -64,7 +64,7 @@ describe("payload", () => {
   }
 })
 
-describe("Media.limit", () => {
+describe("Gate.media", () => {
   const rows: ReadonlyArray<
     readonly [name: string, content: Prompt.Prompt, settings: Settings.Input, expected: ReadonlyArray<number>]
   > = [

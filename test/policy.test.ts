@@ -4,10 +4,10 @@ import * as ContextManager from "effect-compaction/ContextManager"
 import type * as Decision from "effect-compaction/Decision"
 import type * as Gate from "effect-compaction/Gate"
 import type * as Guard from "effect-compaction/Guard"
+import * as Kind from "effect-compaction/Kind"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
-import * as RungKind from "effect-compaction/RungKind"
 import type * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import type * as Stage from "effect-compaction/Stage"
@@ -32,7 +32,7 @@ class Leaked extends Schema.TaggedError<Leaked>("test/Leaked")("Leaked", {}) {}
 class Words extends Context.Service<Words, ReadonlyArray<string>>()("test/Words") {}
 
 /** Leaves out the results of one tool, and fails on what must not be seen at all. */
-const Redact = RungKind.make("test/redact", {
+const Redact = Kind.rung("test/redact", {
   options: Schema.Struct({
     tool: Schema.NonEmptyString,
     strict: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
@@ -90,16 +90,16 @@ describe("the types of a policy", () => {
     exactly<
       Equal<typeof PresetContext["Service"], ContextManager.ContextManager<StandardError | SessionStore.SessionLost>>
     >()
-    const catalog = RungKind.catalog(Redact)
+    const catalog = Kind.catalog(Redact)
     exactly<
-      Equal<RungKind.Spec<typeof catalog.kinds>, {
+      Equal<Kind.Spec<typeof catalog.kinds[number]>, {
         readonly _tag: "test/redact"
         readonly tool: string
         readonly strict: boolean
       }>
     >()
     exactly<
-      Equal<RungKind.SpecInput<typeof catalog.kinds>, {
+      Equal<Kind.SpecInput<typeof catalog.kinds[number]>, {
         readonly _tag: "test/redact"
         readonly tool: string
         readonly strict?: boolean
@@ -364,7 +364,7 @@ describe("a rung kind of one's own", () => {
 
   it.effect("takes the place of a kind with the same tag", () =>
     Effect.gen(function*() {
-      const Stay = RungKind.make("remove", {
+      const Stay = Kind.rung("remove", {
         options: Schema.Struct({}),
         build: () => Rung.make("stay", Effect.succeed)
       })
@@ -433,7 +433,7 @@ describe("what is generated or written about a policy", () => {
     Effect.gen(function*() {
       const required = { fraction: 1, relax: 1, tool: "read", key: "path" }
       const options: Array<ReadonlyArray<string>> = []
-      for (const { schema, tag } of RungKind.builtIn.kinds) {
+      for (const { schema, tag } of Kind.builtIn.kinds) {
         const needed = Object.entries(required).filter(([key]) => key in schema.fields)
         const policy = yield* Policy.decode({ ladder: [{ _tag: tag, ...Object.fromEntries(needed) }] })
         for (const [key, value] of Object.entries(policy.ladder[0] ?? {})) {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Kind from "effect-compaction/Kind"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
-import * as RungKind from "effect-compaction/RungKind"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
@@ -249,7 +249,7 @@ describe("a policy that is not one", () => {
     }))
 })
 
-const Redact = RungKind.make("app/redact", {
+const Redact = Kind.rung("app/redact", {
   options: Schema.Struct({
     words: Schema.Array(Schema.NonEmptyString),
     from: Schema.Natural,

@@ -10,7 +10,6 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Decision from "../Decision.ts"
 import * as Estimator from "../Estimator.ts"
-import * as Receipt from "../Receipt.ts"
 import * as Session from "../Session.ts"
 import * as Growing from "../session/growing.ts"
 import * as SessionLog from "../SessionLog.ts"
@@ -111,7 +110,7 @@ export const inspect = ({ json, ...given }: SessionSource.Source & { readonly js
 export const verify = (given: SessionSource.Source) =>
   ended(Effect.gen(function*() {
     const session = yield* read(given)
-    const unknown = Receipt.all(session.view).filter((receipt) => receipt._tag === "Unknown").length
+    const unknown = View.receipts(session.view).filter((receipt) => receipt._tag === "Unknown").length
     yield* Console.log([
       `${Shown.line(session.path)}: ${session.events} events, every line and sum holds, and every event follows`,
       ...tornLine(session)
@@ -119,7 +118,7 @@ export const verify = (given: SessionSource.Source) =>
     return session.torn > 0 || unknown > 0 ? 1 : 0
   }))
 
-const sentenceOf = (receipt: Receipt.Receipt): string => {
+const sentenceOf = (receipt: View.Receipt): string => {
   switch (receipt._tag) {
     case "Kept":
       return "is in the view as it was appended"
@@ -144,7 +143,7 @@ const sentenceOf = (receipt: Receipt.Receipt): string => {
 export const explain = ({ seq, ...given }: SessionSource.Source & { readonly seq: number }) =>
   ended(Effect.gen(function*() {
     const { view } = yield* read(given)
-    const receipt = Receipt.of(view, seq)
+    const receipt = View.receipt(view, seq)
     const entry = view.transcript.entries[seq]
     const what = entry === undefined ? "" : ` (${entry.role}, ${entry.price} tokens)`
     yield* Console.log(`entry ${seq}${what} ${sentenceOf(receipt)}`)

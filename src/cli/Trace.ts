@@ -7,11 +7,10 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Decision from "../Decision.ts"
 import * as Policy from "../Policy.ts"
-import * as Receipt from "../Receipt.ts"
 import * as Json from "../text/json.ts"
 import * as Text from "../text/text.ts"
 import type * as Transcript from "../Transcript.ts"
-import type * as View from "../View.ts"
+import * as View from "../View.ts"
 import * as Table from "./Table.ts"
 
 /**
@@ -127,7 +126,7 @@ const wordsOf = (decision: Decision.Alteration): string => {
 
 const changeOf = (
   request: number,
-  receipt: Receipt.Receipt,
+  receipt: View.Receipt,
   item: View.Item | undefined,
   entry: Transcript.Entry,
   firstHuman: number
@@ -158,7 +157,7 @@ const changeOf = (
 }
 
 /** What tells two states of an entry apart. */
-const keyOf = (receipt: Receipt.Receipt): string => {
+const keyOf = (receipt: View.Receipt): string => {
   if (receipt._tag === "Altered") return `Altered ${receipt.decisions.length}`
   return receipt._tag === "Covered" ? `Covered ${receipt.checkpoint}` : receipt._tag
 }
@@ -174,7 +173,7 @@ export const make = (hasTexts: boolean): Tracing => {
       const { items, transcript } = view
       const bySeq = new Map(items.map((item) => [item.seq, item]))
       const firstHuman = transcript.entries.findIndex(({ human }) => human)
-      for (const receipt of Receipt.all(view)) {
+      for (const receipt of View.receipts(view)) {
         const { seq } = receipt
         const entry = transcript.entries[seq]
         const key = keyOf(receipt)

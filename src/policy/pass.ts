@@ -3,7 +3,6 @@ import * as Checkpoint from "../Checkpoint.ts"
 import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
 import type * as Ladder from "../Ladder.ts"
-import * as Media from "../Media.ts"
 import * as Settings from "../Settings.ts"
 import * as Stage from "../Stage.ts"
 
@@ -86,7 +85,7 @@ const around = <E, R>(ladder: Ladder.Ladder<E, R>): Pass<E | PassError, R> =>
   ladder.rungs.length === 0 ? passFrom((pass) => Effect.succeed(pass)) : passFrom(
     Gate.overhead,
     Gate.signedReasoning,
-    Media.limit,
+    Gate.media,
     Gate.pressure,
     Stage.closeOn("ProvenanceRefused")(Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings))),
     Stage.guard(

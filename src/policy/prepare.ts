@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Guard from "../Guard.ts"
+import * as Kind from "../Kind.ts"
 import * as Ladder from "../Ladder.ts"
-import * as RungKind from "../RungKind.ts"
 import * as Settings from "../Settings.ts"
 import type * as Summarizer from "../Summarizer.ts"
 import * as Wire from "../Wire.ts"
@@ -210,7 +210,7 @@ const checkLadder = Effect.fnUntraced(function*(
   }
   // A rung of a team's own was made as the team says; one of this library has a kind.
   for (const [at, { spec }] of ladder.rungs.entries()) {
-    const kind = RungKind.builtIn.kinds.find(({ tag }) => tag === spec?._tag)
+    const kind = Kind.builtIn.kinds.find(({ tag }) => tag === spec?._tag)
     if (kind === undefined) continue
     const keys = Object.keys(kind.schema.fields).filter((key) => key !== "_tag")
     yield* Problems.decode<unknown, unknown>(kind.schema, spec, { tags: {}, keysAt: () => keys }).pipe(

@@ -5,7 +5,6 @@ import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
 import * as Kind from "../Kind.ts"
 import type * as Ladder from "../Ladder.ts"
-import * as Media from "../Media.ts"
 import * as Settings from "../Settings.ts"
 import * as Stage from "../Stage.ts"
 import * as Pass from "./pass.ts"
@@ -16,7 +15,7 @@ const none = Schema.Struct({})
 export const builtIn = [
   Kind.gate("overhead", { options: none, build: () => Gate.overhead }),
   Kind.gate("signedReasoning", { options: none, build: () => Gate.signedReasoning }),
-  Kind.stage("media", { options: none, build: () => Media.limit }),
+  Kind.stage("media", { options: none, build: () => Gate.media }),
   Kind.gate("pressure", { options: none, build: () => Gate.pressure }),
   Kind.gate("provenance", {
     options: none,

@@ -14,7 +14,6 @@ import * as Estimator from "../Estimator.ts"
 import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
 import * as Policy from "../Policy.ts"
-import * as Receipt from "../Receipt.ts"
 import * as Session from "../Session.ts"
 import type * as SessionLog from "../SessionLog.ts"
 import type * as SessionStore from "../SessionStore.ts"
@@ -23,6 +22,7 @@ import * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import { reasonOf } from "../text/reason.ts"
 import type * as TokenMeter from "../TokenMeter.ts"
+import * as View from "../View.ts"
 import * as Commit from "./commit.ts"
 import * as Door from "./door.ts"
 import { CompactionBusy } from "./errors.ts"
@@ -310,8 +310,8 @@ export const make = Effect.fnUntraced(function*<E, R>(
     ),
     view: reading(runtime, (turn) => Effect.map(layoutIn(turn), Layout.copyOf)),
     explain: (seq) =>
-      reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => Receipt.of(Layout.viewOf(layout), seq))),
-    receipts: reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => Receipt.all(Layout.viewOf(layout)))),
+      reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => View.receipt(Layout.viewOf(layout), seq))),
+    receipts: reading(runtime, (turn) => Effect.map(layoutIn(turn), (layout) => View.receipts(Layout.viewOf(layout)))),
     export: reading(
       runtime,
       (turn) =>

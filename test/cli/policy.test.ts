@@ -1,9 +1,9 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type * as Session from "effect-compaction/format/Session"
+import * as Kind from "effect-compaction/Kind"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
-import * as RungKind from "effect-compaction/RungKind"
 import * as Prompt from "effect/ai/Prompt"
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
@@ -40,7 +40,7 @@ class Silenced extends Schema.TaggedError<Silenced>("test/Silenced")("Silenced",
 class Voice extends Context.Service<Voice, string>()("test/Voice") {}
 
 /** A rung kind that nobody but this test knows. */
-const Quiet = RungKind.make("test/quiet", {
+const Quiet = Kind.rung("test/quiet", {
   options: Schema.Struct({ after: Schema.Natural }),
   build: ({ after }) =>
     Rung.make(

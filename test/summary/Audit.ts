@@ -1,7 +1,6 @@
 import * as Checkpoint from "effect-compaction/Checkpoint"
 import type * as ContextManager from "effect-compaction/ContextManager"
 import * as Marks from "effect-compaction/Marks"
-import type * as Receipt from "effect-compaction/Receipt"
 import type * as View from "effect-compaction/View"
 import * as Wire from "effect-compaction/Wire"
 import * as Prompt from "effect/ai/Prompt"
@@ -37,7 +36,7 @@ const splitGroups = ({ items, transcript }: View.View): number => {
 }
 
 /** What holds for the receipts of a view: what is not in it has a checkpoint in it or a record of its loss. */
-const unexplained = (view: View.View, receipts: ReadonlyArray<Receipt.Receipt>): ReadonlyArray<string> => {
+const unexplained = (view: View.View, receipts: ReadonlyArray<View.Receipt>): ReadonlyArray<string> => {
   const inView = new Set(view.items.map((item) => item.seq))
   const lost = new Set(view.decisions.flatMap((each) => each._tag === "Remove" ? each.seqs : []))
   return receipts.flatMap((receipt) => {

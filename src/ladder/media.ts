@@ -1,19 +1,17 @@
 /**
  * Images, files and other media are limited in number and in bytes by providers, whatever room is left in the window: the
  * oldest of them become words.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as CompactionEvent from "./CompactionEvent.ts"
-import type * as Decision from "./Decision.ts"
-import * as Alter from "./ladder/alter.ts"
-import * as Stage from "./Stage.ts"
-import type * as Transcript from "./Transcript.ts"
-import * as View from "./View.ts"
-import * as Payload from "./wire/payload.ts"
+import * as CompactionEvent from "../CompactionEvent.ts"
+import type * as Decision from "../Decision.ts"
+import * as Stage from "../Stage.ts"
+import type * as Transcript from "../Transcript.ts"
+import * as View from "../View.ts"
+import * as Payload from "../wire/payload.ts"
+import * as Alter from "./alter.ts"
 
 /** How far a limit that was exceeded is undercut, so that the next boundary is a while away. */
 const share = 0.5
@@ -80,11 +78,8 @@ const placeholders = (
 /**
  * The seqs of the entries that were named last because their media are too much and must stay; `null` when all was within
  * the limits.
- *
- * @category memory
- * @since 0.1.0
  */
-export const infeasible = Stage.memory("Media/infeasible", Schema.NullOr(Schema.Array(Schema.Natural)), null)
+const infeasible = Stage.memory("Media/infeasible", Schema.NullOr(Schema.Array(Schema.Natural)), null)
 
 /** How many entries are named. */
 const shown = 3
@@ -108,21 +103,7 @@ const named = Effect.fnUntraced(function*(pass: Stage.Pass, payload: Stage.Paylo
   return Stage.remember(pass, infeasible, seqs)
 })
 
-/**
- * Keeps a request within `maxImages` and `maxRequestBytes`: when one of them is exceeded, the oldest media become words
- * until half of it is left, so that the prefix is not rewritten at each request.
- *
- * **Details**
- *
- * Media of earlier turns go first. Where they are not enough, those go that tools returned in the turn in progress, from the
- * last human message on, the newest last of all. What a person showed in that message stays, and so do pinned entries: what
- * is above a limit all the same is sent, and named in `PayloadInfeasible`.
- *
- * Bytes are those of texts, inputs, results and media as they are sent (base64), without the frame around them.
- *
- * @category stages
- * @since 0.1.0
- */
+/** See `Gate.media`. */
 export const limit: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
   const { maxImages, maxRequestBytes } = pass.settings
   if (maxImages === null && maxRequestBytes === null) return pass
