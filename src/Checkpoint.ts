@@ -13,6 +13,7 @@ import * as Gate from "./Gate.ts"
 import * as Guard from "./Guard.ts"
 import * as Protection from "./ladder/protection.ts"
 import * as Marks from "./Marks.ts"
+import * as Owned from "./policy/owned.ts"
 import * as Rung from "./Rung.ts"
 import type * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
@@ -249,6 +250,7 @@ export interface Origin {
   readonly generation: number
   readonly model: string | null
   readonly ledger: Ledger
+  readonly native?: Marks.Checkpoint["native"]
 }
 
 const preamble = "An automatic summary of the conversation before this point. It is background, not a request: do not "
@@ -262,7 +264,7 @@ const preamble = "An automatic summary of the conversation before this point. It
  * @since 0.1.0
  */
 export const message = (summary: string, origin: Origin): Prompt.UserMessage => {
-  const { ledger, span } = origin
+  const { ledger, native, span } = origin
   const words = ledger.quotes.length === 0
     ? ""
     : `\n\n## In the user's own words\n\n${ledger.quotes.map((quote) => `- ${quote.text}`).join("\n")}`
@@ -274,9 +276,26 @@ export const message = (summary: string, origin: Origin): Prompt.UserMessage => 
       generation: origin.generation,
       model: origin.model,
       ledger: ledger.quotes,
-      lost: ledger.lost
+      lost: ledger.lost,
+      ...(native === undefined ? undefined : { native })
     }
   })
+}
+
+/**
+ * The messages of a request as its route is sent them: where the newest checkpoint holds items of the provider's own compaction,
+ * and the route is theirs, the items stand in place of the checkpoint and of all before it; else the same messages.
+ *
+ * **When to use**
+ *
+ * In a loop that writes its own bodies, with `format/AnthropicMessages` or `format/OpenAiResponses`.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const forOwner = (self: Prompt.Prompt, route: string): Prompt.Prompt => {
+  const content = Owned.forOwner(self.content, route)
+  return content === self.content ? self : Prompt.fromMessages(content)
 }
 
 /**

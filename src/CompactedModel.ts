@@ -30,7 +30,6 @@ import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type * as Tool from "effect/ai/Tool"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -144,11 +143,6 @@ interface CallOptions {
   readonly toolkit?: unknown
 }
 
-/** The manager whose call is running: what a tool handler asks of a model is no part of the conversation it serves. */
-const Within = Context.Reference<Manager | undefined>("effect-compaction/CompactedModel/Within", {
-  defaultValue: () => undefined
-})
-
 /**
  * Decorates a language model. Prefer {@link withCompaction}, which decorates a layer and keeps what else it provides.
  *
@@ -170,7 +164,7 @@ const conversationOf = Effect.fnUntraced(function*(
   { content }: Prompt.Prompt
 ): Effect.fn.Return<Found | undefined> {
   const current = yield* ContextManager.Current
-  const within = yield* Within
+  const within = yield* Calls.Within
   if (current !== undefined) {
     return current === within ? undefined : { manager: current, release: () => Effect.void }
   }
@@ -299,7 +293,7 @@ const decorateNamed = (
     prepared: Prepared,
     send: (prompt: Prompt.Prompt) => Effect.Effect<A, unknown, R>
   ): Effect.Effect<A, unknown, R> =>
-    Effect.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
+    Effect.provideContext(send(prepared.prompt), Calls.within(prepared)).pipe(
       Effect.tap((response) => answered(prepared, response.usage, response.content)),
       Effect.catch((error) =>
         isContextOverflow(error)
@@ -325,7 +319,7 @@ const decorateNamed = (
     const parts: Array<Response.AnyPart> = []
     let isRetried = false
     // Arrays as they come: a tap would split them into single parts.
-    return Stream.provideService(send(prepared.prompt), Within, prepared.manager).pipe(
+    return Stream.provideContext(send(prepared.prompt), Calls.within(prepared)).pipe(
       Stream.mapArrayEffect((arrived) => {
         if (prepared.manager.isDurable) parts.push(...arrived)
         for (const part of arrived) {

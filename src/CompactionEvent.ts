@@ -372,7 +372,7 @@ export const SummaryReady = Schema.TaggedStruct("SummaryReady", {
   after: Schema.Natural,
   provider: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
-  layout: Schema.Literals(["suffix", "standalone"]),
+  layout: Schema.Literals(["suffix", "standalone", "conversation"]),
   fallback: Schema.NullOr(
     Schema.Literals(["notSent", "prefixChanged", "pruned", "otherModel", "noTools", "overflow"])
   ),

@@ -46,6 +46,8 @@ export interface Marks {
  * What a checkpoint stands for: the entries it covers and what they cost, in tokens; its generation, 1 for one that merged
  * no earlier checkpoint and else one more than the newest of those; the model that wrote
  * it, or `null`; the words it carries as they were, by the entry they are from, and the entries whose words found no room.
+ * `native` is what the provider's own compaction made of the conversation up to it: the items, the routes that take them, and
+ * a digest of the messages that stood before the span.
  *
  * @category models
  * @since 0.1.0
@@ -56,7 +58,10 @@ export const Checkpoint = Schema.Struct({
   generation: Schema.Natural,
   model: Schema.NullOr(Schema.String),
   ledger: Schema.Array(Schema.Struct({ seq: Schema.Natural, text: Schema.String })),
-  lost: Schema.Array(Schema.Natural)
+  lost: Schema.Array(Schema.Natural),
+  native: Schema.optionalKey(
+    Schema.Struct({ owner: Schema.String, items: Schema.Array(Schema.Json), head: Schema.String })
+  )
 })
 
 /**

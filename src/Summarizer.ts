@@ -17,6 +17,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Overflow from "./Overflow.ts"
 import * as Extract from "./text/extract.ts"
@@ -31,11 +32,12 @@ import type * as TokenMeter from "./TokenMeter.ts"
  * - `suffix`: the messages as they were last sent, up to the end of the span, and a directive behind them. The provider
  *   has them in its prompt cache.
  * - `standalone`: the span as text in one message.
+ * - `conversation`: the messages up to the end of the span and nothing behind them, for a provider's own compaction.
  *
  * @category models
  * @since 0.1.0
  */
-export const Layout = Schema.Literals(["suffix", "standalone"])
+export const Layout = Schema.Literals(["suffix", "standalone", "conversation"])
 
 /**
  * @category models
@@ -121,6 +123,8 @@ export interface Request {
  *   output limit.
  * - `model`, `provider`: who wrote it, as the answer itself says where it does; `null` or absent where no model did.
  * - `usage`: what that was billed, in tokens; `null` where nothing says.
+ * - `native`: what the provider's own compaction made of the prompt: items that go to the routes that fit `owner` (in which `*`
+ *   stands for any text) in place of all messages of the prompt. Every other route is sent the checkpoint with `text`.
  *
  * @category models
  * @since 0.1.0
@@ -131,6 +135,7 @@ export interface Reply {
   readonly provider?: string | null
   readonly usage: { readonly inputTokens: TokenMeter.Usage; readonly outputTokens: number | undefined } | null
   readonly isTruncated: boolean
+  readonly native?: { readonly owner: string; readonly items: ReadonlyArray<Schema.Json> }
 }
 
 /**
@@ -288,12 +293,15 @@ export type SummaryError =
  *   given the span as text. `false` when left out.
  * - `headings`: those it writes, one of which a summary must have; those of the directive when left out, `[]` for one that
  *   writes in a form of its own.
+ * - `reads`: `conversation` for a provider's own compaction, which is given the messages up to the end of the span without a
+ *   directive; an ordinary summariser is given what the settings say.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Service {
   readonly cache: "shared" | "other"
+  readonly reads?: "directive" | "conversation"
   readonly needsTools?: boolean
   readonly headings?: ReadonlyArray<string>
   readonly summarize: (
@@ -454,6 +462,28 @@ export const extractive: Service = {
       ? Effect.fail(new SummaryEmpty())
       : Effect.succeed({ text, model: null, usage: null, isTruncated: false })
   }
+}
+
+/**
+ * How a provider's own compaction is asked for; see `format/AnthropicMessages` and `format/OpenAiResponses`.
+ *
+ * **Details**
+ *
+ * - `model`: the one that compacts: that of the conversation. `owner`: the routes that are sent what it made, in which `*` stands
+ *   for any text; the provider and the model when left out, such as `openai/gpt-5.5`.
+ * - `method`: `demand` (the default) asks for a compaction and nothing else; `threshold` has an ordinary request compacted, where
+ *   a server knows no other way.
+ * - `apiKey`: sent as the provider takes it; when left out the client adds it. `url`: where the API is, with its version.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NativeOptions {
+  readonly model: string
+  readonly owner?: string
+  readonly method?: "demand" | "threshold"
+  readonly apiKey?: Redacted.Redacted<string>
+  readonly url?: string
 }
 
 /**

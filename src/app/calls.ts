@@ -2,11 +2,13 @@ import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as ResponseIdTracker from "effect/ai/ResponseIdTracker"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { PassErrorPolicy } from "../CompactedModel.ts"
 import type { Call, ContextManager } from "../ContextManager.ts"
+import * as Owned from "../policy/owned.ts"
 import * as Refusal from "./refusal.ts"
 
 type Manager = ContextManager<unknown>
@@ -71,6 +73,17 @@ export const runsTools = ({ content }: Prompt.Prompt): boolean => {
     )
   )
 }
+
+/** The manager whose call is running: what a tool handler asks of a model is no part of the conversation it serves. */
+export const Within = Context.Reference<Manager | undefined>("effect-compaction/CompactedModel/Within", {
+  defaultValue: () => undefined
+})
+
+/** What holds while a call runs: whose it is, and what it has for the owner of its route, for the client of the adapter. */
+export const within = (
+  { call, manager, prompt }: { readonly call: Call; readonly manager: Manager; readonly prompt: Prompt.Prompt }
+): Context.Context<never> =>
+  Context.add(Context.make(Owned.Carried, Owned.of(prompt.content, call.route)), Within, manager)
 
 /** A provider that chains responses on its server would hide a changed prefix from it. */
 export const forgetSent = Effect.map(

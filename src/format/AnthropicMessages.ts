@@ -4,10 +4,17 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Summarizer from "../Summarizer.ts"
 import * as Blocks from "./parts/anthropic.ts"
+import * as Native from "./parts/anthropicCompaction.ts"
+import * as Writing from "./parts/anthropicWrite.ts"
 import * as Building from "./parts/building.ts"
+import * as Compaction from "./parts/compaction.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
 import * as Wire from "./parts/wire.ts"
@@ -236,7 +243,6 @@ export interface WriteOptions {
 }
 
 const heldByMessage: Wire.Held = { anthropic: new Set(["cacheControl"]), [format]: true }
-const heldByPart: Wire.Held = { anthropic: new Set(["cacheControl", "info", "serverName"]), [format]: true }
 
 interface Turn {
   readonly role: "user" | "assistant"
@@ -283,15 +289,15 @@ export const write = (
     Wire.options(losses, message, heldByMessage)
     if (message.role === "system") {
       if (turns.length > 0) Wire.report(losses, "order", "a later system message is moved to the start")
-      system.push({ type: "text", text: message.content, ...fieldsOf(message) })
+      system.push({ type: "text", text: message.content, ...Writing.fieldsOf(message) })
       continue
     }
     const current = turn(message.role === "assistant" ? "assistant" : "user", message)
-    const marked = cacheControlOf(message)
+    const marked = Writing.cacheControlOf(message)
     for (const [position, part] of message.content.entries()) {
       Wire.at(losses, index, position)
-      Wire.options(losses, part, heldByPart)
-      const written = writePart(part, losses)
+      Wire.options(losses, part, Writing.heldByPart)
+      const written = Writing.writePart(part, losses)
       if (written === undefined) continue
       // A message's mark stands on its last block, as the Effect provider puts it.
       const block = marked !== undefined && position === message.content.length - 1
@@ -314,110 +320,67 @@ export const write = (
   }
 }
 
-const cacheControlOf = (self: Prompt.Message | Prompt.Part): Schema.Json | undefined =>
-  Wire.optionsAt(self, "anthropic").cacheControl ?? undefined
+// ---------------------------------------------------------------------------------------------------------------------
+// The provider's own compaction
+// ---------------------------------------------------------------------------------------------------------------------
 
-const fieldsOf = (self: Prompt.Message | Prompt.Part): Schema.JsonObject => {
-  const cacheControl = cacheControlOf(self)
-  return {
-    ...Wire.objectOf(Wire.optionsAt(self, format), "fields"),
-    ...(cacheControl === undefined ? undefined : { cache_control: cacheControl })
-  }
+/**
+ * Has Anthropic's own compaction make the summaries of a session: its owner is sent the signed block, every other route the
+ * extract of the same messages.
+ *
+ * **When to use**
+ *
+ * Beside a model whose client goes through {@link carry}, or with bodies that are written of `Checkpoint.forOwner`.
+ *
+ * **Details**
+ *
+ * A refusal, a malformed answer and a missing block are failures of a summary like any other: the ladder serves. The method
+ * `threshold` needs a conversation of at least 50,000 tokens.
+ *
+ * @see https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCompaction = (
+  options: Summarizer.NativeOptions
+): Layer.Layer<never, never, HttpClient.HttpClient> =>
+  Layer.effect(
+    Summarizer.Summarizer,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      Compaction.service(
+        options.method === "threshold" ? Native.threshold(write) : Native.demand(write),
+        client,
+        options
+      ))
+  )
+
+/**
+ * An edit that the server makes of each request before the model reads it; its fields are Anthropic's own.
+ *
+ * @see https://platform.claude.com/docs/en/build-with-claude/context-editing
+ * @category models
+ * @since 0.1.0
+ */
+export interface ContextEdit extends Schema.JsonObject {
+  readonly type: "clear_tool_uses_20250919" | "clear_thinking_20251015"
 }
 
-const writePart = (part: Prompt.Part, losses: Wire.Losses): Schema.JsonObject | undefined => {
-  switch (part.type) {
-    case "text": {
-      const raw = Wire.rawOf(part)
-      if (raw === undefined) return { type: "text", text: part.text, ...fieldsOf(part) }
-      return Wire.rawIn(losses, format, part, raw, Message.resultText)
-    }
-    case "reasoning":
-      return writeReasoning(part, losses)
-    case "file":
-      return { ...writeFile(part, losses), ...fieldsOf(part) }
-    case "tool-call": {
-      const serverName = Wire.optionsAt(part, "anthropic").serverName
-      const params = Wire.json(losses, part.params, "params")
-      if (!Json.isObject(params)) {
-        Wire.report(losses, "arguments", "arguments that are no object are written as `{ input }`")
-      }
-      return {
-        type: !part.providerExecuted ? "tool_use" : serverName === undefined ? "server_tool_use" : "mcp_tool_use",
-        id: part.id,
-        name: part.name,
-        input: Json.isObject(params) ? params : { input: params },
-        ...(serverName === undefined ? undefined : { server_name: serverName }),
-        ...fieldsOf(part)
-      }
-    }
-    case "tool-result": {
-      const failed = part.isFailure ? { is_error: true } : undefined
-      return part.providerExecuted
-        ? {
-          type: `${part.name}_tool_result`,
-          tool_use_id: part.id,
-          content: Wire.json(losses, part.result, "result"),
-          ...failed,
-          ...fieldsOf(part)
-        }
-        : {
-          type: "tool_result",
-          tool_use_id: part.id,
-          content: writeResult(part, losses),
-          ...failed,
-          ...fieldsOf(part)
-        }
-    }
-    case "tool-approval-request":
-    case "tool-approval-response":
-      Wire.report(losses, "approval", "an approval has no place here")
-      return undefined
-  }
-}
-
-/** Reasoning goes back only as the API gave it: a block that it did not sign is refused. */
-const writeReasoning = (part: Prompt.ReasoningPart, losses: Wire.Losses): Schema.JsonObject | undefined => {
-  const info = Wire.objectOf(Wire.optionsAt(part, "anthropic"), "info")
-  if (typeof info.redactedData === "string") {
-    return { type: "redacted_thinking", data: info.redactedData, ...fieldsOf(part) }
-  }
-  if (typeof info.signature === "string") {
-    return { type: "thinking", thinking: part.text, signature: info.signature, ...fieldsOf(part) }
-  }
-  if (Wire.optionsAt(part, format).unsigned === true) {
-    return { type: "thinking", thinking: part.text, ...fieldsOf(part) }
-  }
-  Wire.report(losses, "reasoning", "reasoning that is not signed has no place here")
-  return undefined
-}
-
-const writeFile = (part: Prompt.FilePart, losses: Wire.Losses): Schema.JsonObject => {
-  const image = part.mediaType.startsWith("image/")
-  if (!image && part.mediaType !== "application/pdf") {
-    Wire.report(losses, "file", `no place for a file of this type (${part.mediaType})`)
-    return Message.resultText(Wire.omitted(part.mediaType, part.fileName))
-  }
-  const data = Wire.fileData(part)
-  const source = "url" in data
-    ? { type: "url", url: data.url }
-    : { type: "base64", media_type: part.mediaType, data: data.base64 }
-  if (image) {
-    if (part.fileName !== undefined) Wire.report(losses, "file", `no place for the name of an image (${part.fileName})`)
-    return { type: "image", source }
-  }
-  return { type: "document", source, ...(part.fileName === undefined ? undefined : { title: part.fileName }) }
-}
-
-const writeResult = (part: Prompt.ToolResultPart, losses: Wire.Losses): Schema.Json => {
-  const result = Wire.resultOf(part, losses)
-  if (typeof result === "string") return result
-  const blocks = result.map((block) => {
-    const image = Wire.imageOf(block)
-    if (image !== undefined) return { ...writeFile(image.file, losses), ...image.fields }
-    if (block.type === "text" || Wire.holdsRaw(format, block)) return block
-    Wire.report(losses, "result-block", `a block of another format has no place here (${Wire.typeOf(block)})`)
-    return Message.resultText(Wire.omitted(Wire.typeOf(block)))
-  })
-  return Wire.onlyText(blocks) ?? blocks
+/**
+ * A client for the adapter of a decorated model: requests to the owner of a block go out with it, in place of all that it stands
+ * for, and with the beta header that it needs. Everything else goes as it is.
+ *
+ * **Details**
+ *
+ * `edits` are added to each request. The server gives nothing back that would have to be sent; what it cleared shows in the bill,
+ * by which the next request is counted.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const carry = (
+  client: HttpClient.HttpClient,
+  options?: { readonly edits?: ReadonlyArray<ContextEdit> }
+): HttpClient.HttpClient => {
+  const edits = options?.edits ?? []
+  return Compaction.carry(client, Native.placeWith(edits), edits.length > 0)
 }

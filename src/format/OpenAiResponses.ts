@@ -4,12 +4,18 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Summarizer from "../Summarizer.ts"
 import * as Building from "./parts/building.ts"
+import * as Compaction from "./parts/compaction.ts"
 import * as Findings from "./parts/findings.ts"
 import * as Json from "./parts/json.ts"
 import * as Message from "./parts/message.ts"
+import * as Native from "./parts/openaiCompaction.ts"
 import * as Items from "./parts/responses.ts"
 import * as Reading from "./parts/responsesRead.ts"
 import * as Writing from "./parts/responsesWrite.ts"
@@ -135,3 +141,42 @@ export const write = (
     losses: losses.all
   }
 }
+
+/**
+ * Has OpenAI's own compaction make the summaries of a session: its owner is sent the items that it gave, every other route the
+ * extract of the same messages.
+ *
+ * **When to use**
+ *
+ * Beside a model whose client goes through {@link carry}, or with bodies that are written of `Checkpoint.forOwner`.
+ *
+ * **Details**
+ *
+ * A refusal, a malformed answer and a missing item are failures of a summary like any other: the ladder serves.
+ *
+ * @see https://platform.openai.com/docs/api-reference/responses/compact
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCompaction = (
+  options: Summarizer.NativeOptions
+): Layer.Layer<never, never, HttpClient.HttpClient> =>
+  Layer.effect(
+    Summarizer.Summarizer,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      Compaction.service(
+        options.method === "threshold" ? Native.threshold(write) : Native.demand(write),
+        client,
+        options
+      ))
+  )
+
+/**
+ * A client for the adapter of a decorated model: requests to the owner of compaction items go out with them, in place of all that
+ * they stand for. Everything else goes as it is.
+ *
+ * @category combining
+ * @since 0.1.0
+ */
+export const carry = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
+  Compaction.carry(client, Native.place, false)

@@ -5,12 +5,13 @@ import * as Result from "effect/Result"
 import * as Checkpoint from "../Checkpoint.ts"
 import * as Guard from "../Guard.ts"
 import * as Marks from "../Marks.ts"
+import * as Owned from "../policy/owned.ts"
 import type * as Settings from "../Settings.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Reply from "../text/reply.ts"
 import * as Text from "../text/text.ts"
 import * as TokenMeter from "../TokenMeter.ts"
-import type * as View from "../View.ts"
+import * as View from "../View.ts"
 
 /**
  * What is known when a summary is begun: the view and the span as they are then, and the messages that were really sent,
@@ -72,22 +73,53 @@ const requestOf = (
   const seqs = new Set(span.seqs)
   const { focus, tools } = plan
   const maxTokens = Math.min(summary.maxTokens, Math.max(replyMinimum, Math.floor(span.price * replyShare)))
+  const common = {
+    messages: plan.view.items.filter((item) => seqs.has(item.seq)).map((item) => item.message),
+    text,
+    focus,
+    maxTokens,
+    ...(tools === undefined ? undefined : { tools })
+  }
+  if (service.reads === "conversation") {
+    const { head, messages } = conversationOf(plan.view, span)
+    return {
+      ...common,
+      prompt: Prompt.fromMessages([...head, ...messages]),
+      layout: "conversation",
+      fallback: overflow ? "overflow" : null
+    }
+  }
   const directive = directiveOf(summary.directive ?? Summarizer.directive, focus, maxTokens)
   const prefix = overflow ? "overflow" : prefixOf(service, plan, summary)
   return {
+    ...common,
     prompt: Prompt.fromMessages(
       typeof prefix === "string" || prefix === null
         ? [user(`<conversation>\n${contained(text)}\n</conversation>\n\n${directive}`)]
         : [...prefix, user(directive)]
     ),
-    messages: plan.view.items.filter((item) => seqs.has(item.seq)).map((item) => item.message),
-    text,
     layout: typeof prefix === "string" || prefix === null ? "standalone" : "suffix",
-    fallback: typeof prefix === "string" ? prefix : null,
-    focus,
-    maxTokens,
-    ...(tools === undefined ? undefined : { tools })
+    fallback: typeof prefix === "string" ? prefix : null
   }
+}
+
+/**
+ * The conversation up to the end of a span, as its messages and those before them. What stands among them and is no part of
+ * the span stays behind the checkpoint, so it is left out.
+ */
+const conversationOf = (
+  { items }: View.View,
+  { seqs }: Checkpoint.Span
+): { readonly head: ReadonlyArray<Prompt.Message>; readonly messages: ReadonlyArray<Prompt.Message> } => {
+  const inSpan = new Set(seqs)
+  const first = items.findIndex(({ seq }) => inSpan.has(seq))
+  return { head: rendered(items.slice(0, first)), messages: rendered(items.filter(({ seq }) => inSpan.has(seq))) }
+}
+
+const rendered = (items: ReadonlyArray<View.Item>): ReadonlyArray<Prompt.Message> => {
+  const messages: Array<Prompt.Message> = []
+  View.render(items, messages, [])
+  return messages
 }
 
 /** The messages that the directive is put behind, or why the span is put as text; `null` where the settings ask for text. */
@@ -152,8 +184,9 @@ const ask = Effect.fnUntraced(function*(service: Summarizer.Service, plan: Plan,
     if (result._tag === "Success") return { request, reply: result.success, span }
     const error = result.failure
     if (error._tag !== "SummarizerFailed" || !error.isOverflow) return yield* error
-    if (request.layout === "standalone" && halved++ >= halvings) return yield* error
-    if (request.layout === "standalone") span = olderHalf(plan.view, span)
+    // What stands on the messages that were sent is tried as text first.
+    if (request.layout !== "suffix" && halved++ >= halvings) return yield* error
+    if (request.layout !== "suffix") span = olderHalf(plan.view, span)
     overflow = true
   }
 })
@@ -222,6 +255,14 @@ const generationOf = ({ transcript }: View.View, span: Checkpoint.Span): number 
     0
   )
 
+/** What the provider's own compaction made, for a checkpoint: it is of what stands before the span too. */
+const nativeOf = (
+  view: View.View,
+  span: Checkpoint.Span,
+  { native }: Summarizer.Reply
+): Pick<Checkpoint.Origin, "native"> =>
+  native === undefined ? {} : { native: { ...native, head: Owned.headOf(conversationOf(view, span).head) } }
+
 /** Asks for a summary and judges it: nothing is written anywhere, so whatever fails leaves the session unchanged. */
 export const run = Effect.fnUntraced(function*(
   service: Summarizer.Service,
@@ -246,10 +287,14 @@ export const run = Effect.fnUntraced(function*(
     span,
     generation: generationOf(plan.view, span),
     model: reply.model,
-    ledger
+    ledger,
+    ...nativeOf(plan.view, span, reply)
   })
   const price = transcript.priceOf(message)
-  if (price >= span.price) return yield* new Guard.SummaryNotSmaller({ before: span.price, after: price })
+  const largest = reply.native === undefined
+    ? price
+    : Math.max(price, transcript.priceOf(Owned.messageOf(reply.native.items)))
+  if (largest >= span.price) return yield* new Guard.SummaryNotSmaller({ before: span.price, after: largest })
   const fault = Reply.faultOf(text, {
     headings: service.headings ?? Reply.headingsOf(summary.directive ?? Summarizer.directive),
     tokens: span.price

@@ -3,7 +3,7 @@
  * of a format that has such items writes the item; where a text may be empty the part goes as it is; elsewhere words say
  * what was left out. The item stays under its mark in all cases.
  */
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
 import * as Marks from "../Marks.ts"
 
@@ -16,6 +16,10 @@ const typeOf = (raw: Schema.Json): string =>
 
 /** The words that stand for an item where it cannot be held. */
 export const wordsFor = (raw: Schema.Json): string => `[left out: ${typeOf(raw)}]`
+
+/** The part that stands for an item, with words that every provider takes where nobody writes the item. */
+export const partOf = (raw: Schema.Json): Prompt.TextPart =>
+  Marks.set(Prompt.makePart("text", { text: wordsFor(raw) }), { raw })
 
 /** The item that a part stands for, whether words were put there or not; `undefined` for any other part. */
 export const itemOf = (part: Prompt.Part): Schema.Json | undefined => {
