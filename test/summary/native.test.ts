@@ -27,9 +27,10 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import * as Owned from "../../src/policy/owned.ts"
 import * as Adapters from "../app/adapters.ts"
 import * as Fake from "../app/fake.ts"
-import { bytesOf, user } from "../core/conversation.ts"
+import { bytesOf, user, words } from "../core/conversation.ts"
 import { seeded } from "../seed.ts"
 import * as Sessions from "./Sessions.ts"
 
@@ -381,6 +382,23 @@ describe.each(all)("%s", (provider) => {
     }))
 })
 
+describe("inside the request", () => {
+  it.effect("is a stage of the pass: absorbed by the very request that it was made in", () =>
+    Effect.gen(function*() {
+      const { client, sent } = server((_, call) => json(openAiAnswer(call)))
+      const summarizer = yield* service("openai", client)
+      const { manager, tags } = yield* Sessions.watched(Sessions.withSummary({ mode: "between", prune: false }), {
+        summarizer
+      })
+      yield* Sessions.playToTrigger(manager)
+      const views = yield* Sessions.play(manager, 12, 7)
+      assert.deepStrictEqual(yield* tags, ["SummaryStarted", "SummaryReady", "SummaryAbsorbed"])
+      assert.strictEqual(sent.length, 1)
+      const { prompt } = views.find(({ generation }) => generation === 1)!
+      assert.strictEqual(itemsIn(providers.openai.messages(Checkpoint.forOwner(prompt, "openai/gpt-5.5"))), 1)
+    }))
+})
+
 const refused = (request: HttpClientRequest.HttpClientRequest) =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.TransportError({ request, description: "ECONNRESET" })
@@ -494,6 +512,84 @@ describe("a decorated model", () => {
       assert.strictEqual(headers["anthropic-beta"], "compact-2026-09-04,context-management-2025-06-27")
       // It is never asked for together with a compaction, which the API refuses.
       assert.isFalse(sent.filter(isAsking).some((each) => "context_management" in each.body))
+    }))
+})
+
+describe("a client that carries", () => {
+  /** What goes out of a client for a body, while its call has something for its owner. */
+  const through = Effect.fnUntraced(function*(
+    carry: (client: HttpClient.HttpClient) => HttpClient.HttpClient,
+    body: Json,
+    owned: Owned.Owned | undefined
+  ) {
+    const { client, sent } = server(() => json({}))
+    const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://api.example"), body)
+    yield* Effect.provideService(carry(client).execute(request), Owned.Carried, owned)
+    return sent[0]!
+  })
+  const edit: AnthropicMessages.ContextEdit = { type: "clear_thinking_20251015", keep: "all" }
+  const said = (text: string) => ({ type: "text", text })
+  const signed: Owned.Owned = { items: [block()], text: "twin", at: 1 }
+  const body: Json = {
+    model: "claude",
+    messages: [
+      { role: "user", content: [said("first"), said("twin"), said("behind")] },
+      { role: "assistant", content: "ok" }
+    ]
+  }
+
+  it.effect("keeps what an adapter put in one message with the checkpoint", () =>
+    Effect.gen(function*() {
+      const sent = yield* through(AnthropicMessages.carry, body, signed)
+      assert.deepStrictEqual(sent.body.messages, [
+        { role: "assistant", content: [block()] },
+        { role: "user", content: [said("behind")] },
+        { role: "assistant", content: "ok" }
+      ])
+      assert.isUndefined(sent.body.context_management)
+      const string = { ...body, messages: [{ role: "user", content: "twin" }] }
+      const alone = yield* through(AnthropicMessages.carry, string, signed)
+      assert.deepStrictEqual(alone.body.messages, [{ role: "assistant", content: [block()] }])
+    }))
+
+  it.effect("a block without a signature goes with its edit declared, which fires for no window", () =>
+    Effect.gen(function*() {
+      const { signature: _, ...unsigned } = block()
+      const sent = yield* through(
+        (client) => AnthropicMessages.carry(client, { edits: [edit] }),
+        { ...body, context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } },
+        { ...signed, items: [unsigned] }
+      )
+      assert.deepStrictEqual(sent.body.context_management, {
+        edits: [
+          { type: "clear_tool_uses_20250919" },
+          { type: "compact_20260112", trigger: { type: "input_tokens", value: 10_000_000 } },
+          edit
+        ]
+      })
+      assert.strictEqual(sent.headers["anthropic-beta"], "compact-2026-01-12,context-management-2025-06-27")
+    }))
+
+  it.effect("leaves alone what is not its own", () =>
+    Effect.gen(function*() {
+      const edited = (client: HttpClient.HttpClient) => AnthropicMessages.carry(client, { edits: [edit] })
+      const asking = { ...body, compaction: { type: "summarize" } }
+      const cases: ReadonlyArray<
+        readonly [(client: HttpClient.HttpClient) => HttpClient.HttpClient, Json, Owned.Owned | undefined]
+      > = [
+        [AnthropicMessages.carry, body, undefined],
+        [AnthropicMessages.carry, body, { ...signed, text: "of another conversation" }],
+        [OpenAiResponses.carry, body, signed],
+        [OpenAiResponses.carry, { model: "gpt", input: "twin" }, signed],
+        // A compaction that is asked for takes no edits beside it.
+        [edited, asking, undefined],
+        [edited, { model: "text-embedding", input: "words" }, undefined]
+      ]
+      for (const [carry, given, owned] of cases) {
+        const sent = yield* through(carry, given, owned)
+        assert.deepStrictEqual(sent.body, given)
+        assert.isUndefined(sent.headers["anthropic-beta"])
+      }
     }))
 })
 
@@ -614,6 +710,28 @@ describe("when it fails", () => {
       assert.isBelow(half!, whole!)
       const ready = (yield* told).find((event) => event._tag === "SummaryReady")
       assert.deepInclude(ready, { layout: "conversation", fallback: "overflow" })
+    }))
+
+  it.effect("not smaller than what it stands for: refused, whatever the twin costs", () =>
+    Effect.gen(function*() {
+      const long = { type: "message", role: "user", content: [{ type: "input_text", text: words("kept", 40_000) }] }
+      const { client } = server(() => json({ ...openAiAnswer(), output: [long, item()] }))
+      const summarizer = yield* service("openai", client)
+      const { manager, told } = yield* Sessions.watched(Sessions.withSummary(), { summarizer })
+      yield* Sessions.playToTrigger(manager)
+      const refusal = (yield* told).at(-1)
+      assert.isTrue(refusal?._tag === "SummaryRefused" && refusal.cause === "notSmaller")
+    }))
+
+  it.effect("a checkpoint at the end of the view has no place for the items: the twin goes", () =>
+    Effect.gen(function*() {
+      const { client } = server((_, call) => json(openAiAnswer(call)))
+      const summarizer = yield* service("openai", client)
+      const { manager, tags } = yield* Sessions.watched(Sessions.withSummary({ placement: "append" }), { summarizer })
+      yield* Sessions.playToTrigger(manager)
+      const { prompt } = (yield* Sessions.play(manager, 12, 7)).at(-1)!
+      assert.strictEqual((yield* tags).at(-1), "SummaryAbsorbed")
+      assert.strictEqual(Checkpoint.forOwner(prompt, "openai/gpt-5.5"), prompt)
     }))
 
   it.effect("failures in a row stop it, as they stop any summariser", () =>

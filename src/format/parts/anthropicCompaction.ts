@@ -149,7 +149,8 @@ const placeIn = (body: Schema.JsonObject, { items, text }: Owned.Owned): Compact
 
 /** Puts the block in place, and has the server clear what the edits say in each request. */
 export const placeWith = (edits: ReadonlyArray<Schema.JsonObject>): Compaction.Place => (body, owned) => {
-  if (!("messages" in body)) return undefined
+  // A compaction that is asked for takes no edits beside it.
+  if (!("messages" in body) || "compaction" in body) return undefined
   const placed = owned === undefined ? undefined : placeIn(body, owned)
   return edits.length === 0 ? placed : {
     body: withEdits(placed?.body ?? body, edits),
