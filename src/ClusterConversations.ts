@@ -239,7 +239,7 @@ export const layerRunner = <E = never, R = never, P = Policy.PassError, E2 = nev
   ) as Layer.Layer<never, never, Sharding.Sharding | SessionStore.SessionStore | Exclude<R | R2, Scope.Scope>>
 
 /**
- * Why a call came to nothing on its way, or where it was answered.
+ * Why a call failed on its way, or where it was answered.
  *
  * @category errors
  * @since 0.1.0

@@ -38,6 +38,7 @@ import * as Calls from "./app/calls.ts"
 import * as Pool from "./app/pool.ts"
 import * as Refusal from "./app/refusal.ts"
 import * as Route from "./app/route.ts"
+import * as Span from "./app/span.ts"
 import * as Tools from "./app/tools.ts"
 import * as ContextManager from "./ContextManager.ts"
 import * as Overflow from "./Overflow.ts"
@@ -293,7 +294,7 @@ const decorateNamed = (
     prepared: Prepared,
     send: (prompt: Prompt.Prompt) => Effect.Effect<A, unknown, R>
   ): Effect.Effect<A, unknown, R> =>
-    Effect.provideContext(send(prepared.prompt), Calls.within(prepared)).pipe(
+    Effect.provideContext(Span.mark(prepared.request, send(prepared.prompt)), Calls.within(prepared)).pipe(
       Effect.tap((response) => answered(prepared, response.usage, response.content)),
       Effect.catch((error) =>
         isContextOverflow(error)
@@ -319,7 +320,7 @@ const decorateNamed = (
     const parts: Array<Response.AnyPart> = []
     let isRetried = false
     // Arrays as they come: a tap would split them into single parts.
-    return Stream.provideContext(send(prepared.prompt), Calls.within(prepared)).pipe(
+    return Stream.provideContext(Span.markStream(prepared.request, send(prepared.prompt)), Calls.within(prepared)).pipe(
       Stream.mapArrayEffect((arrived) => {
         if (prepared.manager.isDurable) parts.push(...arrived)
         for (const part of arrived) {
@@ -356,7 +357,6 @@ const decorateNamed = (
     ...inner,
     // Each has the signature of the method it stands for, since it calls that one and returns what it returns.
     generateText: once(inner.generateText) as LanguageModel.LanguageModel["generateText"],
-    // As above.
     generateObject: once(inner.generateObject as Method) as LanguageModel.LanguageModel["generateObject"],
     // As above.
     streamText: stream(inner.streamText) as LanguageModel.LanguageModel["streamText"]

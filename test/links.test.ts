@@ -55,6 +55,73 @@ describe("links", () => {
   }
 })
 
+/** What a file of src exports by itself, and what it passes on of others. */
+const exportsOf = (file: string): ReadonlyArray<string> => {
+  const source = read(file).replaceAll(/\/\*\*.*?\*\//gs, "")
+  const declared = source.matchAll(
+    /^export (?:declare )?(?:const|function\*?|class|interface|type|namespace|enum) (\w+)/gm
+  )
+  const listed = source.matchAll(/^export (?:type )?\{([^}]*)\}/gm)
+  const passed = source.matchAll(/^export \* from "(.+)"/gm)
+  // What a manager or an estimator can do is named after its module too.
+  const served = source.matchAll(
+    new RegExp(`^export interface (?:Service|${path.posix.basename(file, ".ts")})\\b.*?^}`, "gms")
+  )
+  return [
+    ...Array.from(declared, ([, each]) => each!),
+    ...Array.from(
+      listed,
+      ([, all]) => all!.split(",").map((each) => each.trim().replace(/^type /, "").split(/\s+as\s+/).at(-1)!)
+    ).flat(),
+    ...Array.from(served, ([body]) => Array.from(body.matchAll(/^  readonly (\w+)/gm), ([, each]) => each!)).flat(),
+    ...Array.from(passed, ([, other]) => exportsOf(path.posix.join(path.posix.dirname(file), other!))).flat()
+  ]
+}
+
+/** The public modules, and what each exports. */
+const modules = new Map<string, Set<string>>()
+for (const folder of ["", "format", "simulate"]) {
+  for (const name of fs.readdirSync(path.join(root, "src", folder)).filter((each) => /^[A-Z]\w*\.ts$/.test(each))) {
+    // Two folders may have a module of one name; and `Chat` is that of `effect/ai`.
+    if (name === "Chat.ts") continue
+    const known = modules.get(name.slice(0, -3)) ?? new Set()
+    for (const each of exportsOf(path.posix.join("src", folder, name))) known.add(each)
+    modules.set(name.slice(0, -3), known)
+  }
+}
+
+/** Names of a public module and a member of it, in backticks, of which there is none; what `effect/ai` exports is not ours. */
+const missingIn = (text: string): ReadonlyArray<string> =>
+  Array.from(text.replaceAll(/^```.*?^```$/gms, "").matchAll(/`([A-Z]\w+)\.(\w+)/g)).flatMap(([, name, member]) => {
+    const exported = modules.get(name!)
+    return exported === undefined || exported.has(member!) ? [] : [`${name}.${member}`]
+  })
+
+describe("names of the public API", () => {
+  it("that are not there are seen", () => {
+    assert.isAtLeast(modules.size, 40)
+    const text =
+      "`Wire.check(prompt)` `Wire.none` `Stage.Pass` `Stage.pressureOf` `Prompt.none`\n```\n`Wire.other`\n```\n"
+    assert.deepStrictEqual(missingIn(text), ["Wire.none"])
+  })
+
+  for (const page of pages) {
+    it(page, () => assert.deepStrictEqual(missingIn(read(page)), []))
+  }
+
+  it("in the docstrings of src", () => {
+    const missing = fs.readdirSync(path.join(root, "src"), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .flatMap((name) =>
+        Array.from(
+          read(path.posix.join("src", name)).matchAll(/\/\*\*.*?\*\//gs),
+          ([comment]) => missingIn(comment.replaceAll(/^ *\* ?/gm, "")).map((each) => `${name}: ${each}`)
+        ).flat()
+      )
+    assert.deepStrictEqual(missing, [])
+  })
+})
+
 describe("docs/promises.md", () => {
   /** The last column of the table. */
   const checks = read("docs/promises.md")

@@ -35,7 +35,8 @@ export const requestOf = Effect.fnUntraced(function*(
     : onPassError
   if (Option.isSome(typed) && (isOfSession || decided === "fail")) return yield* Refusal.refuse(typed.value)
   const failure = Cause.squash(exit.cause)
-  yield* Effect.logWarning("compaction failed, the last good view is sent", failure)
+  // That it failed is an event, and told with it; this is for whoever looks for the bug.
+  yield* Effect.logDebug("compaction failed", failure)
   return yield* Effect.mapError(manager.undecided(call, failure), (error) => Refusal.refuse(error))
 })
 

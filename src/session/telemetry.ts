@@ -54,13 +54,35 @@ export const summaryDuration = Metric.histogram("compaction_summary_milliseconds
 })
 
 /**
- * The summaries that came to nothing, by `cause`: failed, or written and refused.
+ * The summaries that were not taken, by `cause`: failed, or written and refused.
  *
  * @category metrics
  * @since 0.1.0
  */
 export const summaryFailures = Metric.counter("compaction_summary_failures_total", {
   description: "Summaries that failed or were refused",
+  incremental: true
+})
+
+/**
+ * The passes that failed, by `error`: the tag of what failed. The last good view was sent in their place.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const passFailures = Metric.counter("compaction_pass_failures_total", {
+  description: "Passes that failed: the last good view was sent",
+  incremental: true
+})
+
+/**
+ * The turns that a store did not take; they wait in memory.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const storeFailures = Metric.counter("compaction_store_failures_total", {
+  description: "Turns that the store of a session did not take",
   incremental: true
 })
 
@@ -89,8 +111,11 @@ const ofBoundary = (event: typeof CompactionEvent.Compacted.Type) => ({
 const log = (message: string, annotations: Record<string, unknown>) =>
   Effect.annotateLogs(Effect.logDebug(message), annotations)
 
+const warn = (message: string, annotations: Record<string, unknown>) =>
+  Effect.annotateLogs(Effect.logWarning(message), annotations)
+
 /**
- * Records an event in the metrics, and what matters to a person in the log, at the level debug.
+ * Records an event in the metrics, and what matters to a person in the log: at the level debug, and what failed as a warning.
  *
  * @category running
  * @since 0.1.0
@@ -116,12 +141,28 @@ export const record = (event: CompactionEvent.CompactionEvent): Effect.Effect<vo
       return Effect.all([
         Metric.update(summaryDuration, event.milliseconds),
         Metric.update(Metric.withAttributes(summaryFailures, by({ cause: event.cause })), 1),
-        log("summary failed", { "compaction.cause": event.cause, "compaction.reason": event.reason })
+        warn("summary failed", { "compaction.cause": event.cause, "compaction.reason": event.reason })
       ], { discard: true })
     case "SummaryRefused":
       return Effect.andThen(
         Metric.update(Metric.withAttributes(summaryFailures, by({ cause: event.cause })), 1),
-        log("summary refused", { "compaction.cause": event.cause, "compaction.reason": event.reason })
+        warn("summary refused", { "compaction.cause": event.cause, "compaction.reason": event.reason })
+      )
+    case "PassFailed":
+      return Effect.andThen(
+        Metric.update(Metric.withAttributes(passFailures, by({ error: event.error })), 1),
+        warn("a pass failed, the last good view is sent", {
+          "compaction.error": event.error,
+          "compaction.reason": event.reason
+        })
+      )
+    case "SessionNotStored":
+      return Effect.andThen(
+        Metric.update(storeFailures, 1),
+        warn("the session could not be stored, and waits in memory", {
+          "compaction.events": event.events,
+          "compaction.reason": event.reason
+        })
       )
     default:
       return Effect.void

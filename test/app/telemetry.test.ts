@@ -1,12 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as CompactedModel from "effect-compaction/CompactedModel"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
 import * as Summarizer from "effect-compaction/Summarizer"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
 import * as References from "effect/References"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import * as Tracer from "effect/Tracer"
 import { readFileSync } from "node:fs"
@@ -14,13 +21,19 @@ import { fileURLToPath } from "node:url"
 import * as Telemetry from "../../src/session/telemetry.ts"
 import { prompt, session, turn, user } from "../core/conversation.ts"
 import { seeded } from "../seed.ts"
+import * as OneLog from "../session/oneLog.ts"
+import * as Fake from "./fake.ts"
 
 const settings: Settings.Input = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
 
 /** Runs with metrics and a tracer of its own; returns what was exported. */
 const exported = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
   const spans: Array<Tracer.NativeSpan> = []
-  const logs: Array<{ readonly message: string; readonly annotations: { readonly [key: string]: unknown } }> = []
+  const logs: Array<{
+    readonly message: string
+    readonly level: string
+    readonly annotations: { readonly [key: string]: unknown }
+  }> = []
   const tracer = Tracer.make({
     span: (options) => {
       const span = new Tracer.NativeSpan(options)
@@ -28,8 +41,12 @@ const exported = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E
       return span
     }
   })
-  const logger = Logger.make(({ fiber, message }) => {
-    logs.push({ message: String(message), annotations: fiber.getRef(References.CurrentLogAnnotations) })
+  const logger = Logger.make(({ fiber, logLevel, message }) => {
+    logs.push({
+      message: String(message),
+      level: logLevel,
+      annotations: fiber.getRef(References.CurrentLogAnnotations)
+    })
   })
   const metrics = yield* Effect.andThen(effect, Metric.snapshot).pipe(
     Effect.withTracer(tracer),
@@ -39,6 +56,7 @@ const exported = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E
   const find = (id: string) => metrics.filter((metric) => metric.id === id)
   return {
     spans: spans.filter((span) => span.name === "compaction.boundary"),
+    calls: spans.filter((span) => span.name.startsWith("LanguageModel.")),
     logs,
     find,
     count: (id: string) =>
@@ -120,6 +138,80 @@ describe("telemetry", () => {
       assert.strictEqual((duration!.state as { readonly sum: number }).sum, 2_000)
     }))
 
+  it.effect("the span of a model's call says whether what is sent was shortened, and a tool's own call is another one", () =>
+    Effect.gen(function*() {
+      const Ask = Tool.make("ask", {
+        parameters: Tool.EmptyParams,
+        success: Schema.String,
+        dependencies: [LanguageModel.LanguageModel]
+      })
+      const Kit = Toolkit.make(Ask)
+      const seen = Fake.nothingSeen()
+      const model = CompactedModel.withCompaction(
+        Fake.model(seen, (_, { prompt }) =>
+          Effect.succeed(
+            Fake.textsOf(prompt).at(-1) === "ask" ? Fake.call("c", 1, "ask", {}) : Fake.text("done", 1)
+          )),
+        seeded({ settings })
+      )
+      const { calls } = yield* exported(
+        Effect.gen(function*() {
+          const self = yield* ContextManager.make(seeded({ settings }))
+          const inIt = Effect.provideService(ContextManager.Current, self)
+          yield* inIt(LanguageModel.generateText({ prompt: "hello" }))
+          yield* inIt(LanguageModel.generateText({ prompt: session }))
+          yield* inIt(Stream.runDrain(LanguageModel.streamText({ prompt: session })))
+          yield* inIt(LanguageModel.generateText({ prompt: prompt(...session.content, user("ask")), toolkit: Kit }))
+        }).pipe(
+          Effect.provide(Kit.toLayer({
+            ask: () => Effect.as(Effect.orDie(LanguageModel.generateText({ prompt: "of a tool" })), "asked")
+          })),
+          Effect.provide(model)
+        )
+      )
+      assert.deepStrictEqual(
+        calls.map((span) => [span.name, span.attributes.get("gen_ai.conversation.compacted")]),
+        [
+          ["LanguageModel.generateText", undefined],
+          ["LanguageModel.generateText", true],
+          ["LanguageModel.streamText", true],
+          ["LanguageModel.generateText", true],
+          ["LanguageModel.generateText", undefined]
+        ]
+      )
+    }))
+
+  it.effect("a pass that failed and a store that takes nothing are counted, and warned of", () =>
+    Effect.gen(function*() {
+      const { count, find, logs } = yield* exported(Effect.gen(function*() {
+        const store = yield* OneLog.memory
+        const full = Effect.fail(
+          new SessionStore.SessionStoreError({ operation: "append", path: store.name, reason: "the disk is full" })
+        )
+        let isFull = false
+        const service: SessionStore.Log = {
+          ...store,
+          append: (events) => Effect.suspend(() => isFull ? full : store.append(events))
+        }
+        const self = yield* ContextManager.open("session", seeded({ settings })).pipe(OneLog.provide(service))
+        isFull = true
+        yield* self.append("hello")
+        yield* self.undecided({}, new Error("the index is gone"))
+      }))
+      assert.deepStrictEqual(find("compaction_pass_failures_total").map(({ attributes }) => attributes), [
+        { error: "unknown" }
+      ])
+      assert.strictEqual(count("compaction_store_failures_total"), 2)
+      assert.deepStrictEqual(
+        logs.filter(({ level }) => level === "Warn").map(({ message }) => message).sort(),
+        [
+          "a pass failed, the last good view is sent",
+          "the session could not be stored, and waits in memory",
+          "the session could not be stored, and waits in memory"
+        ]
+      )
+    }))
+
   it("every name is documented", () => {
     const text = readFileSync(fileURLToPath(new URL("../../docs/telemetry.md", import.meta.url)), "utf8")
     const metrics = [
@@ -128,6 +220,8 @@ describe("telemetry", () => {
       Telemetry.freed,
       Telemetry.summaryDuration,
       Telemetry.summaryFailures,
+      Telemetry.passFailures,
+      Telemetry.storeFailures,
       Telemetry.occupancy
     ]
     for (const { id } of metrics) assert.include(text, `\`${id}\``)
