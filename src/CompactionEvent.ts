@@ -208,6 +208,14 @@ export const TokenCounted = Schema.TaggedStruct("TokenCounted", {
 export const PassFailed = Schema.TaggedStruct("PassFailed", { error: Schema.String, reason: Schema.String })
 
 /**
+ * The estimator could not read a message, which was priced by its characters: `reason` says why. Published once in a session.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const EstimatorFailed = Schema.TaggedStruct("EstimatorFailed", { reason: Schema.String })
+
+/**
  * The budget of a request is another one than before, or comes from somewhere else; in tokens.
  *
  * @category models
@@ -450,6 +458,7 @@ export const CompactionEvent = Schema.Union([
   PassRefused,
   PassOverridden,
   PassFailed,
+  EstimatorFailed,
   CompactionPowerless,
   InstructionsDropped,
   MessagesAboveAim,

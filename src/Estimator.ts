@@ -15,6 +15,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import * as Struct from "effect/Struct"
 import * as Json from "./text/json.ts"
 import { reasonOf } from "./text/reason.ts"
 import { blocksOf, isMedia } from "./text/text.ts"
@@ -28,8 +29,8 @@ import * as Opaque from "./wire/opaque.ts"
  *
  * - `price`: of one message, in whole tokens, 0 or more; pure, and never throws.
  * - `isPartial`: whether the price leaves something out that could not be measured, such as an image of unknown size.
- * - `faultOf`: why the estimator could not read a message, where that is so; it is priced by its characters then. Absent
- *   where that cannot happen.
+ * - `read`: the same price, and why the estimator could not read the message, where that is so: then it is priced by its
+ *   characters. Absent where that cannot happen. A session publishes `EstimatorFailed` for the first fault it meets.
  *
  * @category models
  * @since 0.1.0
@@ -37,7 +38,18 @@ import * as Opaque from "./wire/opaque.ts"
 export interface Service {
   readonly price: (message: Prompt.Message) => number
   readonly isPartial: (message: Prompt.Message) => boolean
-  readonly faultOf?: (message: Prompt.Message) => string | undefined
+  readonly read?: (message: Prompt.Message) => Priced
+}
+
+/**
+ * A price in tokens, and why it is one by characters; `undefined` where it is the estimator's own.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Priced {
+  readonly price: number
+  readonly fault: string | undefined
 }
 
 /**
@@ -199,24 +211,32 @@ const addPart = (measure: Measure, part: Prompt.Part): void => {
   }
 }
 
-const structured = (read: Measure["read"]): Service => {
+const structured = (read: Measure["read"]) => {
   const measureOf = (part: Prompt.Part): Measure => {
     const measure = newMeasure(read)
     addPart(measure, part)
     return measure
   }
+  const priced = (message: Prompt.Message): Priced => {
+    if (message.role === "system") {
+      const measure = newMeasure(read)
+      addText(measure, message.content)
+      return { price: perMessage + perPart + tokens(measure), fault: measure.fault }
+    }
+    let price = perMessage
+    let fault: string | undefined
+    for (const part of message.content) {
+      const measure = measureOf(part)
+      price += perPart + tokens(measure)
+      fault ??= measure.fault
+    }
+    return { price, fault }
+  }
   return {
-    price: (message) => {
-      if (message.role === "system") {
-        const measure = newMeasure(read)
-        addText(measure, message.content)
-        return perMessage + perPart + tokens(measure)
-      }
-      let price = perMessage
-      for (const part of message.content) price += perPart + tokens(measureOf(part))
-      return price
-    },
-    isPartial: (message) => message.role !== "system" && message.content.some((part) => measureOf(part).partial)
+    price: (message: Prompt.Message) => priced(message).price,
+    isPartial: (message: Prompt.Message) =>
+      message.role !== "system" && message.content.some((part) => measureOf(part).partial),
+    read: priced
   }
 }
 
@@ -230,7 +250,7 @@ const structured = (read: Measure["read"]): Service => {
  * @category constructors
  * @since 0.1.0
  */
-export const chars: Service = structured(readCharacters)
+export const chars: Service = Struct.omit(structured(readCharacters), ["read"])
 
 /** A number of tokens as a tokenizer or a function says it, or why it is none. */
 const countOf = (count: () => unknown): Result.Result<number, string> =>
@@ -263,24 +283,8 @@ const readTokens = (encode: (text: string) => ArrayLike<number> | number): Measu
  * @category constructors
  * @since 0.1.0
  */
-export const tokenizer = (encode: (text: string) => ArrayLike<number> | number): Service => {
-  const read = readTokens(encode)
-  const self = structured(read)
-  const faultOf = (message: Prompt.Message): string | undefined => {
-    if (message.role === "system") {
-      const measure = newMeasure(read)
-      addText(measure, message.content)
-      return measure.fault
-    }
-    for (const part of message.content) {
-      const measure = newMeasure(read)
-      addPart(measure, part)
-      if (measure.fault !== undefined) return measure.fault
-    }
-    return undefined
-  }
-  return { ...self, faultOf }
-}
+export const tokenizer = (encode: (text: string) => ArrayLike<number> | number): Service =>
+  structured(readTokens(encode))
 
 /**
  * Makes an estimator of a function that prices a message. One that it throws on, or whose price is no number of 0 or more,
@@ -290,12 +294,12 @@ export const tokenizer = (encode: (text: string) => ArrayLike<number> | number):
  * @since 0.1.0
  */
 export const make = (price: (message: Prompt.Message) => number): Service => {
-  const counted = (message: Prompt.Message) => countOf(() => price(message))
-  return {
-    price: (message) => Result.getOrElse(counted(message), () => chars.price(message)),
-    isPartial: chars.isPartial,
-    faultOf: (message) => Result.getOrUndefined(Result.flip(counted(message)))
-  }
+  const read = (message: Prompt.Message): Priced =>
+    Result.match(countOf(() => price(message)), {
+      onSuccess: (price) => ({ price, fault: undefined }),
+      onFailure: (fault) => ({ price: chars.price(message), fault })
+    })
+  return { price: (message) => read(message).price, isPartial: chars.isPartial, read }
 }
 
 /**

@@ -9,6 +9,7 @@ import * as Transcript from "../Transcript.ts"
 import { sameMessage } from "../wire/sameMessage.ts"
 import * as Traits from "../wire/traits.ts"
 import * as Abridge from "./abridge.ts"
+import * as Estimating from "./estimating.ts"
 import * as Growing from "./growing.ts"
 import * as Ingress from "./ingress.ts"
 import * as Layout from "./layout.ts"
@@ -69,6 +70,7 @@ const takeSome = (turn: Turn.Turn, messages: ReadonlyArray<Prompt.Message>, from
     price: priceOf(transcript.entries, first)
   })
   for (const { event } of capped) Turn.tell(turn, event)
+  Estimating.tell(turn)
   return taken.length
 }
 

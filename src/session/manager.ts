@@ -26,6 +26,7 @@ import * as View from "../View.ts"
 import * as Commit from "./commit.ts"
 import * as Door from "./door.ts"
 import { CompactionBusy } from "./errors.ts"
+import * as Estimating from "./estimating.ts"
 import * as History from "./history.ts"
 import * as Layout from "./layout.ts"
 import * as Manual from "./manual.ts"
@@ -75,11 +76,13 @@ const makeRuntime = Effect.fnUntraced(function*<E, R>(
     PubSub.shutdown
   )
   const { log, read, state } = begun
+  const met: Estimating.Met = { fault: undefined }
   return {
     policy: name,
     settings,
     rules: wire,
-    priceOf: (yield* Estimator.Estimator).price,
+    priceOf: Estimating.noting(yield* Estimator.Estimator, met),
+    met,
     spillStore,
     locate: SpillStore.locateIn(spillStore),
     log,

@@ -9,6 +9,7 @@ import type * as SessionStore from "../SessionStore.ts"
 import * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as TokenMeter from "../TokenMeter.ts"
+import * as Estimating from "./estimating.ts"
 import * as Layout from "./layout.ts"
 import * as Passes from "./passes.ts"
 import * as Runtime from "./runtime.ts"
@@ -101,6 +102,7 @@ const measure = (turn: Turn.Turn, call: Call): Measured => {
 
 /** Says what is new about a view that was measured. */
 const tellMeasured = (turn: Turn.Turn, { counted, repairs, resolved }: Measured): void => {
+  Estimating.tell(turn)
   if (Layout.hasRepairs(repairs)) Turn.tell(turn, { _tag: "TranscriptRepaired", ...repairs })
   const { resolved: before } = turn.state
   const isOther = before === null || before.total !== resolved.total || before.source !== resolved.source

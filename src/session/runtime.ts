@@ -14,6 +14,7 @@ import type * as Settings from "../Settings.ts"
 import type * as SpillStore from "../SpillStore.ts"
 import type * as Transcript from "../Transcript.ts"
 import type * as Wire from "../Wire.ts"
+import type * as Estimating from "./estimating.ts"
 import * as Layout from "./layout.ts"
 import type * as Sent from "./sent.ts"
 import type * as Spills from "./spills.ts"
@@ -54,6 +55,7 @@ export interface Runtime {
   settings: Settings.Settings
   rules: Wire.Rules
   readonly priceOf: Transcript.PriceOf
+  readonly met: Estimating.Met
   readonly spillStore: SpillStore.Service
   readonly locate: SpillStore.Locate
   readonly log: SessionStore.Log | undefined

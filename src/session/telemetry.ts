@@ -156,6 +156,10 @@ export const record = (event: CompactionEvent.CompactionEvent): Effect.Effect<vo
           "compaction.reason": event.reason
         })
       )
+    case "EstimatorFailed":
+      return warn("the estimator could not read a message, which is priced by its characters", {
+        "compaction.reason": event.reason
+      })
     case "SessionNotStored":
       return Effect.andThen(
         Metric.update(storeFailures, 1),

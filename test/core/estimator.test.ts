@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
+import type * as CompactionEvent from "effect-compaction/CompactionEvent"
 import * as ContextManager from "effect-compaction/ContextManager"
 import * as Estimator from "effect-compaction/Estimator"
 import * as Marks from "effect-compaction/Marks"
 import * as Stage from "effect-compaction/Stage"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { seed, seeded } from "../seed.ts"
+import * as OneLog from "../session/oneLog.ts"
 import { answers, assistant, calls, prompt, result, system, turn, user } from "./conversation.ts"
 
 const { isPartial, price } = Estimator.chars
@@ -242,21 +247,21 @@ describe("other estimators", () => {
     const system = Prompt.makeMessage("system", { content: "Never say <|endoftext|>." })
     for (const message of [special, system, turn("<|endoftext|>", 90)[1]!]) {
       assert.strictEqual(strict.price(message), Estimator.chars.price(message))
-      assert.strictEqual(strict.faultOf?.(message), "disallowed special token")
+      assert.strictEqual(strict.read?.(message).fault, "disallowed special token")
     }
     assert.strictEqual(strict.price(user("abcde")), 4 + 4 + 2, "whole tokens")
-    assert.isUndefined(strict.faultOf?.(user("abcde")))
+    assert.isUndefined(strict.read?.(user("abcde")).fault)
     for (const count of [NaN, Infinity, -1]) {
       const broken = Estimator.tokenizer(() => count)
       assert.strictEqual(broken.price(special), Estimator.chars.price(special))
-      assert.include(broken.faultOf?.(special) ?? "", "no number of tokens")
+      assert.include(broken.read?.(special).fault ?? "", "no number of tokens")
     }
   })
 
   it("a price that throws or is no number is that of the characters, and says so", () => {
     const strict = Estimator.make((message) => message.role === "system" ? 3 : JSON.parse("no"))
     assert.strictEqual(strict.price(user("abcd")), Estimator.chars.price(user("abcd")))
-    assert.isString(strict.faultOf?.(user("abcd")))
+    assert.isString(strict.read?.(user("abcd")).fault)
     assert.strictEqual(strict.price(Prompt.makeMessage("system", { content: "x" })), 3)
     assert.strictEqual(Estimator.make(() => NaN).price(user("abcd")), Estimator.chars.price(user("abcd")))
   })
@@ -271,6 +276,47 @@ describe("other estimators", () => {
     }).pipe(
       Effect.provide(Estimator.layer(Estimator.tokenizer((text) => {
         throw new Error(text)
+      })))
+    ))
+
+  it.effect("and tells of it once, wherever the session goes on", () =>
+    Effect.gen(function*() {
+      const store = yield* OneLog.memory
+      const told = (events: ReadonlyArray<CompactionEvent.CompactionEvent>) =>
+        events.filter((event) => event._tag === "EstimatorFailed").length
+      const settings = { settings: { maxTokens: 1_000 } }
+      const once = Effect.gen(function*() {
+        const manager = yield* ContextManager.open("session", settings).pipe(OneLog.provide(store))
+        const heard = yield* Effect.forkChild(
+          Stream.runHead(Stream.filter(manager.events, (event) => event._tag === "EstimatorFailed")),
+          { startImmediately: true }
+        )
+        yield* manager.append("hello")
+        assert.strictEqual(told((yield* manager.request).events), 0)
+        yield* manager.append(`what is <|endoftext|>? ${"x".repeat(1_000)}`)
+        const event = Option.getOrThrow(yield* Fiber.join(heard))
+        assert.strictEqual(event._tag, "EstimatorFailed")
+        if (event._tag === "EstimatorFailed") {
+          assert.match(event.reason, /^disallowed in what is <\|endoftext\|>\? x+…$/)
+          assert.isAtMost(event.reason.length, 301)
+        }
+        yield* manager.append("<|endoftext|>")
+        assert.strictEqual(told((yield* manager.request).events), 0)
+        return yield* manager.export
+      })
+      const saved = yield* Effect.scoped(once)
+      const restored = yield* ContextManager.make(settings)
+      yield* restored.restore(saved)
+      const opened = yield* ContextManager.open("session", settings).pipe(OneLog.provide(store))
+      for (const manager of [restored, opened, yield* opened.fork]) {
+        yield* manager.append("again <|endoftext|>")
+        assert.strictEqual(told((yield* manager.request).events), 0)
+      }
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Estimator.layer(Estimator.tokenizer((text) => {
+        if (text.includes("<|endoftext|>")) throw new Error(`disallowed in ${text}`)
+        return Math.ceil(text.length / 4)
       })))
     ))
 
