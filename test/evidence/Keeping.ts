@@ -49,12 +49,12 @@ const sentences = (): ReadonlyArray<string> => {
 }
 
 /** A session with instructions and facts in it, by its name. */
-interface Planted extends Retention.Planted {
+export interface Planted extends Retention.Planted {
   readonly name: string
   readonly instructions: ReadonlyArray<Instructions.Instruction>
 }
 
-const plant = ({ name, session }: Play.Subject): Planted => {
+export const plant = ({ name, session }: Play.Subject): Planted => {
   const instructed = Instructions.plant(session.messages, sentences())
   const planted = Retention.plant(instructed.messages, { seed: 1, count: Play.probes })
   const instructions = instructed.instructions.map(({ at, text }) => ({
@@ -65,9 +65,9 @@ const plant = ({ name, session }: Play.Subject): Planted => {
   return { ...planted, name, instructions }
 }
 
-type Played = Simulation.Result & { readonly kept: Kept.Kept }
+export type Played = Simulation.Result & { readonly kept: Kept.Kept }
 
-const play = (
+export const play = (
   sessions: ReadonlyArray<Planted>,
   policy: Policy.Policy,
   world: Play.World
@@ -84,12 +84,13 @@ const play = (
       })
   ).pipe(Effect.orDie)
 
-const costOf = (all: ReadonlyArray<Played>): number => all.reduce((sum, { totals }) => sum + totals.cost, 0)
-const boundariesOf = (all: ReadonlyArray<Played>): number => all.reduce((sum, { totals }) => sum + totals.boundaries, 0)
+export const costOf = (all: ReadonlyArray<Played>): number => all.reduce((sum, { totals }) => sum + totals.cost, 0)
+export const boundariesOf = (all: ReadonlyArray<Played>): number =>
+  all.reduce((sum, { totals }) => sum + totals.boundaries, 0)
 
 type Key = Exclude<keyof Kept.Figures, "viewTokens">
 
-const share = (all: ReadonlyArray<Played>, key: Key, who: keyof Kept.Kept = "policy"): number =>
+export const share = (all: ReadonlyArray<Played>, key: Key, who: keyof Kept.Kept = "policy"): number =>
   Kept.ratio(...all.flatMap(({ kept }): ReadonlyArray<Kept.Share> => {
     const of = kept[who][key]
     return "held" in of ? [of] : of
@@ -97,13 +98,17 @@ const share = (all: ReadonlyArray<Played>, key: Key, who: keyof Kept.Kept = "pol
 
 const middle = (all: ReadonlyArray<Played>): number => Kept.ratio(...all.map(({ kept }) => kept.policy.instructions[1]))
 
-const view = (all: ReadonlyArray<Played>, who: keyof Kept.Kept = "policy"): number =>
+export const view = (all: ReadonlyArray<Played>, who: keyof Kept.Kept = "policy"): number =>
   all.reduce((sum, { kept }) => sum + kept[who].viewTokens, 0) / all.length
 
-const percent = (ratio: number): string => (100 * ratio).toFixed(1)
+export const percent = (ratio: number): string => (100 * ratio).toFixed(1)
 
 /** The difference of two policies in a share, session by session. */
-const gained = (all: ReadonlyArray<Played>, than: ReadonlyArray<Played>, key: "far" | "near"): Statistics.Summary =>
+export const gained = (
+  all: ReadonlyArray<Played>,
+  than: ReadonlyArray<Played>,
+  key: "far" | "near"
+): Statistics.Summary =>
   Statistics.summary(all.flatMap(({ kept }, at) => {
     const [a, b] = [kept.policy[key], than[at]!.kept.policy[key]]
     return a.of === 0 ? [] : [100 * (Kept.ratio(a) - Kept.ratio(b))]
@@ -111,7 +116,7 @@ const gained = (all: ReadonlyArray<Played>, than: ReadonlyArray<Played>, key: "f
 
 const points = (value: number): string => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`
 
-const interval = ({ high, low, losses, mean, of, wins, worst }: Statistics.Summary): string =>
+export const interval = ({ high, low, losses, mean, of, wins, worst }: Statistics.Summary): string =>
   `${points(mean)} [${points(low)}, ${points(high)}], better in ${wins}, worse in ${losses} of ${of}, worst ${
     points(worst)
   }`

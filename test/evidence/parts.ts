@@ -2,6 +2,7 @@
 import * as Costs from "./Costs.ts"
 import * as Floors from "./Floors.ts"
 import * as Keeping from "./Keeping.ts"
+import * as Summaries from "./Summaries.ts"
 import { type Part, part } from "./Text.ts"
 
 const counted = "The budget is 45,000 tokens (`maxTokens`), the cache Anthropic's, the prices those of Claude Opus 4.5."
@@ -32,6 +33,25 @@ export const parts: ReadonlyArray<Part> = [
     "What each part earns, alone and together",
     `All sessions at hand, both halves. ${counted}`,
     Keeping.alone
+  ),
+  part(
+    "summaries",
+    "kept",
+    "Summaries, by the size of the view",
+    "`recommended` with `summary` and without, in views of one to eight sizes of a summary (3,000 tokens; a pass aims at half of "
+      + "the budget), all sessions at hand, the gate off. The extract is free; *words* are messages of people that are whole, in "
+      + "the ledger or outside. *Files edited*: of the files among the far identifiers that the answer changes.",
+    Summaries.bySize
+  ),
+  part(
+    "chains",
+    "kept",
+    "What is left at the second and the third compaction",
+    "Of the messages of people (up to 2,000 characters) and the planted facts that were said before the first compaction, those "
+      + "that stand word for word in the view right after the first, the second and the third one; sessions with three at "
+      + "least. Summaries are extracts without anything of a model's own judgement, so what a system loses here is what its "
+      + "settings lose. " + counted,
+    Summaries.chains
   ),
   part(
     "samples",
