@@ -7,7 +7,9 @@ import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
+import * as Summarizer from "effect-compaction/Summarizer"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import { session } from "./core/conversation.ts"
 
 /** What does not compile is tried all the same: types are erased in JavaScript, and where `as any` stands. */
@@ -95,6 +97,77 @@ describe("a policy in code that is not right", () => {
         Effect.scoped(Effect.flatMap(Conversations.make(options), (chats) => chats.get("a")))
       ]
       for (const each of made) assert.strictEqual((yield* Effect.flip(each)).message, message)
+    }))
+})
+
+/** Runs, and gives the warnings of it. */
+const warnings = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ logLevel, message }) => {
+    if (logLevel === "Warn") lines.push(String(message))
+  })
+  yield* Effect.provide(effect, Logger.layer([logger]))
+  return lines
+})
+
+const contradiction = "write at most 6760 tokens, or set clearFloorWhenOverBudget to \"override\""
+
+describe("a policy in code that serves and is not what was meant", () => {
+  const settings = {
+    maxTokens: 13_000,
+    notice: false,
+    clearAtLeast: 9_000,
+    clearFloorWhenOverBudget: "refuse"
+  } as const
+
+  it.effect("is told of once, in the words in which a file is refused", () =>
+    Effect.gen(function*() {
+      const { message } = yield* Effect.flip(Policy.decode(settings))
+      assert.include(message, `clearAtLeast: ${contradiction}`)
+      const lines = yield* warnings(Effect.scoped(Effect.flatMap(
+        ContextManager.make({ settings }),
+        (manager) => Effect.andThen(manager.append("hello"), manager.request)
+      )))
+      assert.deepStrictEqual(lines, [`a policy contradicts itself: settings.${message}`])
+    }))
+
+  it.effect("is told of by the place of its route, and by the rung that is there twice", () =>
+    Effect.gen(function*() {
+      const rung = Rung.remove({ relax: 1 })
+      const lines = yield* warnings(Policy.prepare({
+        ladder: Ladder.make(rung, rung),
+        byRoute: { "a/*": { settings } }
+      }))
+      assert.lengthOf(lines, 2)
+      assert.include(
+        lines[0],
+        "a policy contradicts itself: ladder[1]: take it out, or change it: it repeats ladder[0]"
+      )
+      assert.include(lines[1], `byRoute["a/*"].settings.clearAtLeast: ${contradiction}`)
+    }))
+
+  it.effect("is told of where nothing writes the summaries that it asks for, of a route too", () =>
+    Effect.gen(function*() {
+      const line = "the settings ask for summaries and no Summarizer is provided: the ladder serves alone"
+      const summary = { window: 200_000, summary: {} }
+      const made = (options: Policy.Options, writer: Summarizer.Service | undefined) =>
+        warnings(
+          Effect.provideService(Effect.scoped(ContextManager.make(options)), Summarizer.Summarizer, writer)
+        )
+      assert.deepStrictEqual(yield* made({ settings: summary }, undefined), [line])
+      assert.deepStrictEqual(yield* made({ byRoute: { "a/*": { settings: summary } } }, undefined), [line])
+      assert.deepStrictEqual(yield* made({ settings: summary }, Summarizer.extractive), [])
+    }))
+
+  it.effect("says nothing of a policy that is right", () =>
+    Effect.gen(function*() {
+      const own = () => Rung.propose("own", function*() {})
+      const made = warnings(Policy.prepare({ ladder: Ladder.make(own(), own()) }))
+      assert.deepStrictEqual(yield* made, [])
+      assert.deepStrictEqual(yield* warnings(Policy.prepare({})), [])
+      for (const policy of Object.values(Policy.presets)) {
+        assert.deepStrictEqual(yield* warnings(Policy.prepare(Policy.options(policy))), [])
+      }
     }))
 })
 

@@ -7,7 +7,13 @@ import * as Stages from "./stages.ts"
 /** What the checks over several keys read of a policy. */
 type Checked = Settings.Settings & { readonly ladder: ReadonlyArray<unknown> }
 
-type Issue = Schema.FilterIssue | ReadonlyArray<Schema.FilterIssue>
+/** What is wrong at a place, and what to write there. */
+interface Problem {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly issue: string
+}
+
+type Issue = Problem | ReadonlyArray<Problem>
 
 /**
  * The checks over several keys. The advice of each names every other key that it reads: that is how a check is left out
@@ -117,10 +123,12 @@ const checks: ReadonlyArray<(policy: Checked) => Issue | undefined> = [
 ]
 
 /** What is wrong between the keys of a policy, each of which is right by itself. */
-export const all = Schema.makeFilter((policy: Checked) =>
+export const problemsOf = (policy: Checked): ReadonlyArray<Problem> =>
   // A window without room for a budget is named by the settings' own check.
   Budget.resolve(policy).total <= 0 ? [] : checks.flatMap((check) => check(policy) ?? [])
-)
+
+/** The same, of what is decoded. */
+export const all = Schema.makeFilter(problemsOf)
 
 /** That something says whether a pass has anything to do before its stages decide. */
 export const gated = (kinds: ReadonlyMap<string, Kind.Any>) =>

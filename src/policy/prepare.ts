@@ -7,6 +7,7 @@ import * as Ladder from "../Ladder.ts"
 import * as Settings from "../Settings.ts"
 import type * as Summarizer from "../Summarizer.ts"
 import * as Wire from "../Wire.ts"
+import * as PolicyChecks from "./checks.ts"
 import * as Pass from "./pass.ts"
 import * as Problems from "./problems.ts"
 import * as Route from "./route.ts"
@@ -219,14 +220,41 @@ const checkLadder = Effect.fnUntraced(function*(
   }
 })
 
+/**
+ * What two keys of a policy in code say and cannot both hold is told, in the words in which a file is refused for it: a
+ * manager serves all the same, by the options that say what then is to happen.
+ */
+const tell = (
+  under: ReadonlyArray<PropertyKey>,
+  { pass, settings }: Pick<Resolved<unknown, unknown>, "pass" | "settings">
+): Effect.Effect<void> => {
+  // A rung of a team's own has no data by which it could be another one's copy.
+  const ladder = pass.ladder?.rungs.map(({ spec }, at) => spec ?? at) ?? []
+  const checked = { ...settings, ladder }
+  return Effect.forEach(
+    PolicyChecks.problemsOf(checked),
+    (problem) =>
+      Effect.logWarning(`a policy contradicts itself: ${
+        Problems.lineOf({
+          path: problem.path[0] === "ladder" ? [...under, ...problem.path] : [...under, "settings", ...problem.path],
+          expected: problem.issue,
+          found: Problems.valueAt(checked, problem.path)
+        })
+      }`),
+    { discard: true }
+  )
+}
+
 const alone = Effect.fnUntraced(function*<E, R, P>(
   name: string,
+  under: ReadonlyArray<string>,
   options: Options<E, R, P>
 ): Effect.fn.Return<Resolved<E | P, R>, Problems.PolicyError> {
   const { settings } = yield* Problems.decode(Erased, options, names)
   // Without a pass of the caller's, `P` are the errors of the standard one; without a ladder it needs nothing.
   const pass = options.pass ?? Pass.passOf(options.ladder ?? Ladder.recommended) as Pass.Pass<E | P, R>
   if (pass.ladder !== undefined) yield* checkLadder(pass.ladder)
+  yield* tell(under, { pass, settings })
   return {
     name,
     settings,
@@ -247,7 +275,7 @@ const alone = Effect.fnUntraced(function*<E, R, P>(
 export const prepare = Effect.fnUntraced(function*<E = never, R = never, P = Pass.PassError>(
   options: Options<E, R, P>
 ): Effect.fn.Return<Prepared<E | P, R>, Problems.PolicyError> {
-  const standard = yield* alone("default", options)
+  const standard = yield* alone("default", [], options)
   const routes = new Map<string, Resolved<E | P, R>>()
   for (const [pattern, each] of Object.entries(options.byRoute ?? {})) {
     const { byRoute: nested, ...one } = each
@@ -258,7 +286,7 @@ export const prepare = Effect.fnUntraced(function*<E = never, R = never, P = Pas
         found: undefined
       })
     }
-    routes.set(pattern, yield* alone(pattern, one).pipe(Problems.under(["byRoute", pattern])))
+    routes.set(pattern, yield* alone(pattern, ["byRoute", pattern], one).pipe(Problems.under(["byRoute", pattern])))
   }
   return { ...standard, routes }
 })

@@ -207,6 +207,14 @@ const unexpected = (path: Path, { insteadOf: known, keysAt }: Names): string => 
     : `there is no such key: write ${JSON.stringify(nearest)}`
 }
 
+/** One problem in words, as those of an error are. */
+export const lineOf = (
+  { expected, found, path }: { readonly path: Path; readonly expected: string; readonly found: unknown }
+): string => {
+  const shown = foundOf(found)
+  return `${pathOf(path)}: ${expected}${shown === undefined ? "" : ` (found ${shown})`}`
+}
+
 /** Fails with one problem. */
 export const one = (
   problem: { readonly path: Path; readonly expected: string; readonly found: unknown }

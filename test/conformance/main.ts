@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Outcome } from "./Case.ts"
@@ -57,4 +58,5 @@ const program = Effect.gen(function*() {
   if (failed > 0) process.exitCode = 1
 })
 
-await Effect.runPromise(program)
+// Policies that contradict themselves are among what is tried, and told of.
+await Effect.runPromise(Effect.provideService(program, References.MinimumLogLevel, "Error"))

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import * as Check from "../properties/Check.ts"
 
 const usage = "usage: npm run fuzz -- [--runs N] [--seed S] (whole numbers; the seeds are S, S + 1, …)"
@@ -41,4 +42,5 @@ const program = Effect.gen(function*() {
   if (failed > 0) process.exitCode = 1
 })
 
-void Effect.runPromise(program)
+// Policies that contradict themselves are among what is tried, and told of.
+void Effect.runPromise(Effect.provideService(program, References.MinimumLogLevel, "Error"))
