@@ -570,6 +570,56 @@ describe("a client that carries", () => {
       assert.strictEqual(sent.headers["anthropic-beta"], "compact-2026-01-12,context-management-2025-06-27")
     }))
 
+  it.effect.each([false, true])(
+    "an item that its owner refuses: the twin goes in the same call, and from then on",
+    (isStrict) =>
+      Effect.gen(function*() {
+        const twin = { model: "gpt-5.5", input: [{ role: "user", content: "twin" }, { role: "user", content: "next" }] }
+        const owned: Owned.Owned = { items: [item()], text: "twin", at: 0 }
+        const refusal = {
+          error: {
+            code: "invalid_encrypted_content",
+            message: "The encrypted content for item cmp_1 could not be verified."
+          }
+        }
+        const { client, sent } = server(({ body }) =>
+          bytes(body).includes("cmp_1") ? json(refusal, 400) : json({ ok: true })
+        )
+        // Whether the client lets such a status through or fails on it.
+        const carried = OpenAiResponses.carry(isStrict ? HttpClient.filterStatusOk(client) : client)
+        const ask = (of: Owned.Owned) =>
+          HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://api.example"), twin).pipe(
+            carried.execute,
+            Effect.provideService(Owned.Carried, of)
+          )
+        const first = yield* ask(owned)
+        assert.strictEqual(first.status, 200)
+        assert.deepStrictEqual(yield* first.json, { ok: true })
+        assert.strictEqual(sent.length, 2)
+        assert.deepStrictEqual(sent[0]!.body.input, [item(), { role: "user", content: "next" }])
+        assert.deepStrictEqual(sent[1]!.body, twin)
+        yield* ask(owned)
+        assert.deepStrictEqual(sent[2]!.body, twin)
+        // Of the next compaction nothing is known yet.
+        yield* ask({ ...owned, items: [item(2)] })
+        assert.strictEqual(sent.length, 4)
+        assert.isTrue(bytes(sent[3]!.body).includes("cmp_2"))
+      })
+  )
+
+  it.effect("any other refusal is the adapter's, with its body", () =>
+    Effect.gen(function*() {
+      const owned: Owned.Owned = { items: [item()], text: "twin", at: 0 }
+      const twin = { model: "gpt-5.5", input: [{ role: "user", content: "twin" }] }
+      for (const status of [400, 401, 429, 500, 529]) {
+        const said = status === 400 ? "prompt is too long" : "compaction_unavailable"
+        const { client, sent } = server(() => json(said, status))
+        const response = yield* HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://api.example"), twin)
+          .pipe(OpenAiResponses.carry(client).execute, Effect.provideService(Owned.Carried, owned))
+        assert.deepStrictEqual([response.status, yield* response.text, sent.length], [status, said, 1])
+      }
+    }))
+
   it.effect("leaves alone what is not its own", () =>
     Effect.gen(function*() {
       const edited = (client: HttpClient.HttpClient) => AnthropicMessages.carry(client, { edits: [edit] })
@@ -732,6 +782,22 @@ describe("when it fails", () => {
       const { prompt } = (yield* Sessions.play(manager, 12, 7)).at(-1)!
       assert.strictEqual((yield* tags).at(-1), "SummaryAbsorbed")
       assert.strictEqual(Checkpoint.forOwner(prompt, "openai/gpt-5.5"), prompt)
+    }))
+
+  it.effect("its own earlier item is refused: compacted again from what can be read", () =>
+    Effect.gen(function*() {
+      const refusal = { error: { code: "invalid_encrypted_content" } }
+      const { client, sent } = server(({ body }, call) =>
+        itemsIn(body.input as ReadonlyArray<Json>) > 0 ? json(refusal, 400) : json(openAiAnswer(call))
+      )
+      const summarizer = yield* service("openai", client)
+      const { manager, told } = yield* Sessions.watched(Sessions.withSummary(), { summarizer })
+      yield* Sessions.playToTrigger(manager)
+      let view = Prompt.empty
+      for (let n = 12; !bytesOf(view).includes("cmp_3"); n++) view = (yield* Sessions.play(manager, n, 1))[0]!.prompt
+      assert.deepStrictEqual(sent.map(({ body }) => itemsIn(body.input as ReadonlyArray<Json>)), [0, 1, 0])
+      assert.isTrue(bytes(sent[2]!.body).includes("context-summary"))
+      assert.isFalse((yield* told).some((event) => event._tag === "SummaryFailed"))
     }))
 
   it.effect("failures in a row stop it, as they stop any summariser", () =>

@@ -143,8 +143,12 @@ const placeIn = (body: Schema.JsonObject, { items, text }: Owned.Owned): Compact
   if (found === undefined) return undefined
   const placed = { ...body, messages: [{ role: "assistant", content: items }, ...found.rest] }
   return isSigned(items)
-    ? { body: placed, headers: [[betaHeader, betas.demand]] }
-    : { body: withEdits(placed, [thresholdEdit(unreachable, false)]), headers: [[betaHeader, betas.threshold]] }
+    ? { body: placed, headers: [[betaHeader, betas.demand]], carries: true }
+    : {
+      body: withEdits(placed, [thresholdEdit(unreachable, false)]),
+      headers: [[betaHeader, betas.threshold]],
+      carries: true
+    }
 }
 
 /** Puts the block in place, and has the server clear what the edits say in each request. */
@@ -154,7 +158,8 @@ export const placeWith = (edits: ReadonlyArray<Schema.JsonObject>): Compaction.P
   const placed = owned === undefined ? undefined : placeIn(body, owned)
   return edits.length === 0 ? placed : {
     body: withEdits(placed?.body ?? body, edits),
-    headers: [...placed?.headers ?? [], [betaHeader, betas.editing]]
+    headers: [...placed?.headers ?? [], [betaHeader, betas.editing]],
+    carries: placed?.carries === true
   }
 }
 

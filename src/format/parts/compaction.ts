@@ -7,7 +7,6 @@ import type * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
 import * as Overflow from "../../Overflow.ts"
@@ -56,6 +55,8 @@ export interface Api {
 export interface Placed {
   readonly body: Schema.JsonObject
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>
+  /** Whether items of the owner are in it. */
+  readonly carries: boolean
 }
 
 /** Changes a body that an adapter wrote; `undefined` where it goes as it is. `owned` is what its owner is sent, if anything. */
@@ -75,19 +76,25 @@ export const malformed = (api: string, what: string) => failed(`the answer of ${
 /** How much of what a provider says about a refusal is repeated. */
 const saidLength = 500
 
+/** An answer as it came. */
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** A refusal that is about items: of a key that changed, of another account, of a model or a server that knows none. */
+const isAboutItems = ({ status, text }: Answer): boolean =>
+  (status === 400 || status === 422) && /compaction|encrypted[ _]content/i.test(text)
+
 /** The answer as JSON; a refusal says what the provider said. */
-const answerOf = Effect.fnUntraced(function*(
-  { provider }: Api,
-  response: HttpClientResponse.HttpClientResponse
-): Effect.fn.Return<Schema.Json, Failure> {
-  const text = yield* Effect.mapError(response.text, (cause) => failed(reasonOf(cause), { cause }))
-  if (response.status < 200 || response.status > 299) {
-    const reason = `${provider} answered ${response.status}: ${text.slice(0, saidLength)}`
-    return yield* failed(reason, { isOverflow: response.status < 500 && Overflow.describes(text) })
+const jsonOf = ({ provider }: Api, { status, text }: Answer): Effect.Effect<Schema.Json, Failure> => {
+  if (status < 200 || status > 299) {
+    const reason = `${provider} answered ${status}: ${text.slice(0, saidLength)}`
+    return Effect.fail(failed(reason, { isOverflow: status < 500 && Overflow.describes(text) }))
   }
   const json = Json.parse(text)
-  return json === undefined ? yield* malformed(provider, "it is no JSON") : json
-})
+  return json === undefined ? Effect.fail(malformed(provider, "it is no JSON")) : Effect.succeed(json)
+}
 
 /** The summariser that a provider is: one call, whose answer is kept as it came beside an extract that anybody can read. */
 export const service = (
@@ -102,20 +109,30 @@ export const service = (
     // Without one that can be read there is nothing for other routes, and nothing to ask for.
     const text = Extract.summary(messages, maxTokens)
     if (text === "") return yield* new Summarizer.SummaryEmpty()
-    const body = api.body({
-      // Behind the repair: what an item stands for is gone, and the rules would ask for a user in front of it.
-      messages: Owned.forOwner(Wire.repair(prompt, api.rules).content, owner),
-      model,
-      maxTokens,
-      tools: Object.values(tools ?? {}),
-      focus
-    })
-    const request = HttpClientRequest.post(`${url}${api.path}`).pipe(
-      HttpClientRequest.setHeaders(api.headers(apiKey === undefined ? undefined : Redacted.value(apiKey))),
-      HttpClientRequest.bodyJsonUnsafe(body)
-    )
-    const response = yield* Effect.mapError(client.execute(request), (cause) => failed(reasonOf(cause), { cause }))
-    const made = yield* api.read(yield* answerOf(api, response), maxTokens)
+    const send = (conversation: ReadonlyArray<Prompt.Message>): Effect.Effect<Answer, Failure> => {
+      const body = api.body({
+        messages: conversation,
+        model,
+        maxTokens,
+        tools: Object.values(tools ?? {}),
+        focus
+      })
+      const request = HttpClientRequest.post(`${url}${api.path}`).pipe(
+        HttpClientRequest.setHeaders(api.headers(apiKey === undefined ? undefined : Redacted.value(apiKey))),
+        HttpClientRequest.bodyJsonUnsafe(body)
+      )
+      return client.execute(request).pipe(
+        Effect.flatMap(({ status, text }) => Effect.map(text, (said) => ({ status, text: said }))),
+        Effect.mapError((cause) => failed(reasonOf(cause), { cause }))
+      )
+    }
+    const { content } = Wire.repair(prompt, api.rules)
+    // Behind the repair: what an item stands for is gone, and the rules would ask for a user in front of it.
+    const own = Owned.forOwner(content, owner)
+    const first = yield* send(own)
+    // Items that are refused now are refused at each later compaction: the twin goes on without them.
+    const answer = own !== content && isAboutItems(first) ? yield* send(content) : first
+    const made = yield* api.read(yield* jsonOf(api, answer), maxTokens)
     return {
       text,
       model: made.model ?? model,
@@ -127,17 +144,39 @@ export const service = (
   })
 })
 
-/** Changes the bodies that an adapter writes: where there is something for the owner, or `always`. No JSON, no change. */
-export const carry = (client: HttpClient.HttpClient, place: Place, always: boolean): HttpClient.HttpClient =>
-  HttpClient.mapRequestEffect(client, (request) =>
-    Effect.map(Owned.Carried, (owned) => {
+/**
+ * Changes the bodies that an adapter writes: where there is something for the owner, or `always`. No JSON, no change. Where the
+ * owner refuses its items, the twin goes in the same call and in all later ones of these items: it must never lose a session.
+ */
+export const carry = (client: HttpClient.HttpClient, place: Place, always: boolean): HttpClient.HttpClient => {
+  const refused = new WeakSet<Owned.Owned["items"]>()
+  return HttpClient.transform(client, (effect, request) =>
+    Effect.gen(function*() {
+      const carried = yield* Owned.Carried
+      const owned = carried !== undefined && refused.has(carried.items) ? undefined : carried
       const body = owned === undefined && !always ? undefined : bodyOf(request)
-      const placed = body === undefined ? undefined : place(body, owned)
-      return placed === undefined ? request : request.pipe(
-        HttpClientRequest.bodyJsonUnsafe(placed.body),
-        (changed) => placed.headers.reduce(withHeader, changed)
+      if (body === undefined) return yield* effect
+      const send = (placed: Placed | undefined) =>
+        placed === undefined ? effect : client.postprocess(Effect.succeed(changed(request, placed)))
+      const placed = place(body, owned)
+      if (owned === undefined || placed?.carries !== true) return yield* send(placed)
+      // A client that fails on such a status has its response all the same.
+      const result = yield* Effect.result(send(placed))
+      const response = result._tag === "Success" ? result.success : result.failure.response
+      // What was read of a response can be read again.
+      const isItems = response !== undefined && response.status >= 400
+        && isAboutItems({ status: response.status, text: yield* response.text })
+      if (!isItems) return yield* Effect.fromResult(result)
+      refused.add(owned.items)
+      yield* Effect.logWarning(
+        "the provider refused what its own compaction made: the summary that can be read is sent"
       )
+      return yield* send(place(body, undefined))
     }))
+}
+
+const changed = (request: HttpClientRequest.HttpClientRequest, { body, headers }: Placed) =>
+  headers.reduce(withHeader, HttpClientRequest.bodyJsonUnsafe(request, body))
 
 /** Headers of this kind are lists. */
 const withHeader = (

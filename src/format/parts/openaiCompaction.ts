@@ -82,7 +82,8 @@ export const place: Compaction.Place = (body, owned) => {
     ? undefined
     : {
       body: { ...body, input: [...input.slice(0, found.at).filter(isHead), ...owned.items, ...found.rest] },
-      headers: []
+      headers: [],
+      carries: true
     }
 }
 
