@@ -34,11 +34,24 @@ try {
   const version = run(process.execPath, [join(alone, "package", manifest.bin[self]), "--version"], alone)
   check(version.includes(manifest.version), `--version prints ${JSON.stringify(version)}, not ${manifest.version}`)
 
-  for (const notice of ["LICENSE", "dist/cli/THIRD-PARTY-LICENSES.txt", "docs/AGENTS.md", "docs/changelog.md"]) {
-    check(existsSync(join(alone, "package", notice)), `the package lacks ${notice}`)
+  for (
+    const file of [
+      "LICENSE",
+      "README.md",
+      "dist/cli/THIRD-PARTY-LICENSES.txt",
+      "docs/AGENTS.md",
+      "docs/changelog.md",
+      "docs/getting-started.md",
+      "docs/policy.schema.json"
+    ]
+  ) {
+    check(existsSync(join(alone, "package", file)), `the package lacks ${file}`)
   }
 
   const installed = JSON.parse(readFileSync(join(alone, "package/package.json"), "utf8"))
+  for (const field of ["description", "homepage", "repository", "bugs", "keywords", "license", "engines"]) {
+    check(installed[field] !== undefined, `package.json lacks ${field}`)
+  }
   for (const field of ["dependencies", "optionalDependencies", "bundledDependencies", "bundleDependencies"]) {
     check(installed[field] === undefined, `package.json has ${field}`)
   }

@@ -6,14 +6,13 @@ import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { buildSync } from "esbuild"
 import * as child from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll } from "vitest"
 import { holder } from "./holder.ts"
+import * as Program from "./program.ts"
 import * as Scenario from "./scenario.ts"
 
 /** All of them: SESSION_CRASHES=full (see docs/sessions.md). */
@@ -21,28 +20,12 @@ const isFull = process.env["SESSION_CRASHES"] === "full"
 
 const minutes = 60_000
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
-const cache = path.join(root, "node_modules", ".cache", "effect-compaction")
-const writer = path.join(cache, `writer-${process.pid}.mjs`)
 const places = fs.mkdtempSync(path.join(os.tmpdir(), "session-crash-"))
 
+let writer = ""
+
 beforeAll(() => {
-  fs.mkdirSync(cache, { recursive: true })
-  buildSync({
-    entryPoints: [path.join(root, "test", "session", "writer.ts")],
-    outfile: writer,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    alias: Object.fromEntries(
-      fs.readdirSync(path.join(root, "src")).filter((name) => name.endsWith(".ts")).map((name) => [
-        `effect-compaction/${name.slice(0, -3)}`,
-        path.join(root, "src", name)
-      ])
-    ),
-    external: ["effect", "@effect/*"]
-  })
+  writer = Program.build("test/session/writer.ts")
 })
 
 afterAll(() => {
