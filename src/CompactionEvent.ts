@@ -216,6 +216,14 @@ export const PassFailed = Schema.TaggedStruct("PassFailed", { error: Schema.Stri
 export const EstimatorFailed = Schema.TaggedStruct("EstimatorFailed", { reason: Schema.String })
 
 /**
+ * The provider was asked for a count at a boundary and gave none that can be: the pass went by prices.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const CountFailed = Schema.TaggedStruct("CountFailed", { reason: Schema.String })
+
+/**
  * The budget of a request is another one than before, or comes from somewhere else; in tokens.
  *
  * @category models
@@ -459,6 +467,7 @@ export const CompactionEvent = Schema.Union([
   PassOverridden,
   PassFailed,
   EstimatorFailed,
+  CountFailed,
   CompactionPowerless,
   InstructionsDropped,
   MessagesAboveAim,

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Budget from "./Budget.ts"
 import * as CompactionEvent from "./CompactionEvent.ts"
 import * as Media from "./ladder/media.ts"
 import * as Stage from "./Stage.ts"
@@ -119,6 +120,45 @@ export const signedReasoning: Stage.Stage = (pass) =>
       ? Stage.close(pass, "a tool turn with signed reasoning is open")
       : pass
   )
+
+/** The last count of the provider's, of which view; without `tokens` where it gave none. */
+const lastCount = Stage.memory(
+  "Gate/counted",
+  Schema.NullOr(
+    Schema.Struct({ generation: Schema.Natural, price: Schema.Natural, tokens: Schema.NullOr(Schema.Natural) })
+  ),
+  null
+)
+
+/** How far a view may grow in price until it is counted again: a pass that is refused is tried at each request. */
+const growth = 1.1
+
+/**
+ * Sizes a pass by the provider's own count of its view, where an app gave a `TokenMeter.Counter`. Of a view that has hardly
+ * grown since the last count nothing is asked: that count holds, in proportion to the prices.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const counted: Stage.Stage = Effect.fnUntraced(function*(pass: Stage.Pass) {
+  const { budget, cause, counter, generation, isPreview, view: { price } } = pass
+  // What a provider refused it has counted.
+  if (counter === null || isPreview || cause === "overflow" || price === 0) return pass
+  if (cause === "pressure" && !threshold(pass)) return pass
+  const last = Stage.recall(pass, lastCount)
+  const isKnown = last !== null && last.generation === generation && price >= last.price && price <= last.price * growth
+  const counts = isKnown ? last : { generation, price, tokens: yield* counter(pass.view) }
+  const next = isKnown ? pass : Stage.remember(pass, lastCount, counts)
+  if (counts.tokens === null) return next
+  const scale = counts.tokens / counts.price
+  const tokens = Math.round(price * scale)
+  return {
+    ...next,
+    count: { ...pass.count, tokens, kind: "usage" },
+    scale,
+    sizes: Budget.inPrices(budget, scale)
+  }
+})
 
 /**
  * Lets a pass through only if its count is of kind `usage`: a boundary costs a cold prompt cache and decides for the rest

@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
+import * as Ladder from "./Ladder.ts"
 import * as Settings from "./Settings.ts"
 import * as Stage from "./Stage.ts"
 
@@ -187,6 +188,26 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
     Stage.remember(before, clearFloor, { ...memory, streak, skipped: { limit: budget.limit, until } })
   )
 })
+
+/**
+ * Has the provider count what a pass made, where an app gave a `TokenMeter.Counter`, and climbs on once where that is above
+ * the aim: a price is a guess of what is billed, and the smaller view has another mixture of texts.
+ *
+ * @category stages
+ * @since 0.1.0
+ */
+export const recount = <E, R>(ladder: Ladder.Ladder<E, R>): Stage.Stage<E, R> =>
+  Effect.fnUntraced(function*(pass: Stage.Pass) {
+    const { before, cause, counter, isPreview, report, scale, view } = pass
+    if (counter === null || isPreview || cause === "overflow" || view === before) return pass
+    if (report.target === null || report.infeasible !== null) return pass
+    const tokens = yield* counter(view)
+    const aim = Math.floor(report.target * scale)
+    if (tokens === null || tokens <= aim) return pass
+    const after = yield* Ladder.climb(ladder, pass, { target: Math.floor(aim * view.price / tokens) })
+    const levels = Array.from(new Set([...report.levels, ...after.report.levels])).sort((a, b) => a - b)
+    return { ...after, report: { ...after.report, level: Math.max(report.level, after.report.level), levels } }
+  })
 
 /**
  * Fails when a summary would not make the view smaller: what it stands for costs `before` tokens as it stands in the

@@ -93,6 +93,8 @@ export type Cause = "pressure" | "manual" | "overflow"
  * - `locate`: where the full text of a result that is shortened will lie.
  * - `ready`: a checkpoint that was made beside the session and waits for a boundary. `summarise`: writes one of a view
  *   while the pass waits, if that may be done now; it never fails.
+ * - `counter`: asks the provider how many tokens a request with a view is, without what is not in the view; `null` where
+ *   nobody can be asked, and of a question that failed. See `TokenMeter.Counter`.
  *
  * @category models
  * @since 0.1.0
@@ -120,6 +122,7 @@ export interface Pass {
   readonly locate: SpillStore.Locate
   readonly ready: Ready | null
   readonly summarise: ((view: View.View) => Effect.Effect<Ready | null>) | null
+  readonly counter: ((view: View.View) => Effect.Effect<number | null>) | null
 }
 
 /**
@@ -193,7 +196,8 @@ export const fromPrompt = Effect.fnUntraced(function*(
     payload: () => PayloadInternal.sum(view.items.map((item) => item.message)),
     locate: SpillStore.locateIn(store),
     ready: null,
-    summarise: null
+    summarise: null,
+    counter: null
   }
 })
 

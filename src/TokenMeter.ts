@@ -27,6 +27,9 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import * as Bills from "./ladder/bills.ts"
+
+export * from "./ladder/counter.ts"
 
 /**
  * Where a count comes from: anchored on what the provider billed, estimated, or nothing to count yet.
@@ -102,19 +105,6 @@ const Sent = Schema.Struct({
   unbilled: Schema.Boolean
 })
 
-const Bill = Schema.Struct({ used: Schema.Natural, priced: Schema.Natural })
-
-type Bill = typeof Bill.Type
-
-const Surroundings = Schema.Struct({
-  key: Schema.String,
-  basis: Bill,
-  isProven: Schema.Boolean,
-  doubt: Schema.NullOr(Bill)
-})
-
-type Surroundings = typeof Surroundings.Type
-
 /**
  * What a meter remembers. Plain data, part of an exported session.
  *
@@ -134,17 +124,12 @@ type Surroundings = typeof Surroundings.Type
 export const State = Schema.Struct({
   inFlight: Schema.NullOr(Sent),
   anchor: Schema.NullOr(Schema.Struct({ used: Schema.Natural, sent: Sent })),
-  surroundings: Schema.Array(Surroundings),
+  surroundings: Schema.Array(Bills.Surroundings),
   ratio: Schema.NullOr(Schema.Finite),
   stale: Schema.Boolean,
   readings: Schema.Natural,
   ignored: Schema.Natural,
-  cache: Schema.Struct({
-    isComplete: Schema.Boolean,
-    uncached: Schema.Natural,
-    cacheRead: Schema.Natural,
-    cacheWrite: Schema.Natural
-  })
+  cache: Bills.Cache
 })
 
 /**
@@ -249,11 +234,6 @@ export const usedOf = (usage: Usage): number | undefined => {
   return Math.max(usage.total, parts)
 }
 
-/** The moving average moves a fifth of the way to each new reading, and no reading takes it outside these bounds. */
-const ratioRate = 0.2
-const ratioMinimum = 0.5
-const ratioMaximum = 2.5
-
 /** No bill is so small a part of its price: an image that is priced at 1,600 tokens and billed at 85 is a nineteenth. */
 const leastShare = 0.02
 
@@ -279,7 +259,7 @@ export const assumedWindow = 200_000
 export const plausibleOf = (usage: Usage, priced: number, window: number): number | undefined => {
   const used = usedOf(usage)
   if (used === undefined || used < leastShare * priced) return undefined
-  return used > window && used > ratioMaximum * priced ? undefined : used
+  return used > window && used > Bills.ratioMaximum * priced ? undefined : used
 }
 
 /** The least that a provider is believed to take, in tokens: a smaller number in a refusal counts something else. */
@@ -298,69 +278,9 @@ export const plausibleRefusal = (
   priced: number,
   window: number
 ): { readonly tokens?: number; readonly maximum?: number } => {
-  const isCounted = isWhole(tokens) && tokens >= leastShare * priced && tokens <= window + ratioMaximum * priced
+  const isCounted = isWhole(tokens) && tokens >= leastShare * priced && tokens <= window + Bills.ratioMaximum * priced
   const isLimit = isWhole(maximum) && maximum >= leastMaximum && !(isCounted && maximum >= tokens)
   return { ...(isCounted ? { tokens } : undefined), ...(isLimit ? { maximum } : undefined) }
-}
-
-const clamp = (ratio: number): number => Math.min(ratioMaximum, Math.max(ratioMinimum, ratio))
-
-const ratioOf = (before: number | null, { priced, used }: Bill, overhead: number): number | null => {
-  if (priced === 0) return before
-  const ratio = clamp((used - overhead) / priced)
-  return before === null ? ratio : clamp(before + ratioRate * (ratio - before))
-}
-
-/** What a bill holds beyond its price: what stands around the view, where the estimator is right. */
-const beyond = ({ priced, used }: Bill): number => Math.max(0, used - priced)
-
-/** Whether a bill is what it should be, about, when so much stands around the view. */
-const agrees = ({ priced, used }: Bill, overhead: number): boolean => {
-  const rest = used - overhead
-  return priced === 0 || (rest >= ratioMinimum * priced && rest <= ratioMaximum * priced)
-}
-
-/** How far a bill is from its price, as a factor. */
-const distance = ({ priced, used }: Bill): number => Math.max(used / priced, priced / used)
-
-type Learned = Pick<Surroundings, "basis" | "isProven" | "doubt"> & Pick<State, "ratio">
-
-/**
- * What a bill teaches. The first in the same surroundings is of the shortest view: what it holds beyond the price is mostly
- * what stands around it. Later ones tell how the estimator errs, which grows with the view. One that contradicts what was
- * learned teaches nothing, unless the next one agrees with it; of a first and a second that contradict each other, the
- * one nearer to its price is believed.
- */
-const learn = (known: Surroundings | undefined, ratio: State["ratio"], bill: Bill): Learned => {
-  const from = (basis: Bill, isProven: boolean, before: State["ratio"]): Learned => ({
-    basis,
-    isProven,
-    doubt: null,
-    ratio: ratioOf(before, bill, beyond(basis))
-  })
-  if (known === undefined) return from(bill, false, ratio)
-  const { basis, doubt, isProven } = known
-  const isConfirmed = agrees(bill, beyond(basis))
-  const isOdd = !isConfirmed || !agrees(basis, beyond(basis))
-  if (!isProven && isOdd && distance(bill) < distance(basis)) return from(bill, false, null)
-  if (isConfirmed) return from(basis, true, ratio)
-  if (doubt !== null && agrees(bill, beyond(doubt))) return from(doubt, true, null)
-  return { basis, isProven, doubt: bill, ratio }
-}
-
-const isOf = (key: string) => (each: Surroundings): boolean => each.key === key
-
-const addCache = (cache: State["cache"], usage: Usage): State["cache"] => {
-  const { cacheRead, cacheWrite, uncached } = usage
-  if (!cache.isComplete || uncached === undefined || cacheRead === undefined || cacheWrite === undefined) {
-    return { ...cache, isComplete: false }
-  }
-  return {
-    isComplete: true,
-    uncached: cache.uncached + uncached,
-    cacheRead: cache.cacheRead + cacheRead,
-    cacheWrite: cache.cacheWrite + cacheWrite
-  }
 }
 
 const isSilent = ({ cacheRead, cacheWrite, total, uncached }: Usage): boolean =>
@@ -381,8 +301,8 @@ export const observe = (self: State, usage: Usage, window: number): State => {
   if (used === undefined) {
     return { ...self, inFlight: null, stale: true, ignored: self.ignored + (isSilent(usage) ? 0 : 1) }
   }
-  const known = self.surroundings.find(isOf(sent.envelope))
-  const { ratio, ...learned } = learn(known, self.ratio, { used, priced })
+  const known = self.surroundings.find(Bills.isOf(sent.envelope))
+  const { ratio, ...learned } = Bills.learn(known, self.ratio, { used, priced })
   const others = self.surroundings.filter((each) => each !== known)
   return {
     inFlight: null,
@@ -392,15 +312,15 @@ export const observe = (self: State, usage: Usage, window: number): State => {
     stale: false,
     readings: self.readings + 1,
     ignored: self.ignored,
-    cache: addCache(self.cache, usage)
+    cache: Bills.addCache(self.cache, usage)
   }
 }
 
 const keyOf = (envelope: Envelope | null): string => envelope?.key ?? ""
 
 /** What was learned in these surroundings, or else in those that were billed last. */
-const nearest = ({ surroundings }: State, envelope: Envelope | null): Surroundings | undefined =>
-  surroundings.find(isOf(keyOf(envelope))) ?? surroundings[0]
+const nearest = ({ surroundings }: State, envelope: Envelope | null): Bills.Surroundings | undefined =>
+  surroundings.find(Bills.isOf(keyOf(envelope))) ?? surroundings[0]
 
 /**
  * What stands around the view and is not in it, as far as bills have told, in tokens: in these surroundings, else in those
@@ -411,7 +331,7 @@ const nearest = ({ surroundings }: State, envelope: Envelope | null): Surroundin
  */
 export const overheadOf = (self: State, envelope: Envelope | null = null): number => {
   const found = nearest(self, envelope)
-  return found === undefined ? 0 : beyond(found.basis)
+  return found === undefined ? 0 : Bills.beyond(found.basis)
 }
 
 /**

@@ -87,9 +87,11 @@ const around = <E, R>(ladder: Ladder.Ladder<E, R>): Pass<E | PassError, R> =>
     Gate.signedReasoning,
     Gate.media,
     Gate.pressure,
+    Gate.counted,
     Stage.closeOn("ProvenanceRefused")(Stage.when(Gate.provenance, (pass) => Settings.isGated(pass.settings))),
     Stage.guard(
       Stage.pipeline(Checkpoint.absorbSmaller, Checkpoint.write, Stage.when(ladder, Checkpoint.needsLadder)),
       Guard.clearAtLeast
-    )
+    ),
+    Guard.recount(ladder)
   )

@@ -17,6 +17,7 @@ export const builtIn = [
   Kind.gate("signedReasoning", { options: none, build: () => Gate.signedReasoning }),
   Kind.stage("media", { options: none, build: () => Gate.media }),
   Kind.gate("pressure", { options: none, build: () => Gate.pressure }),
+  Kind.gate("counted", { options: none, build: () => Gate.counted }),
   Kind.gate("provenance", {
     options: none,
     build: () =>
@@ -32,7 +33,7 @@ export const builtIn = [
 type Spec = { readonly _tag: string }
 
 /** The stages of a pass that are needed for it to be asked whether there is anything to do. */
-const deciding = new Set(["overhead", "signedReasoning", "media", "provenance"])
+const deciding = new Set(["overhead", "signedReasoning", "media", "counted", "provenance"])
 
 /** What is wrong with the order of a pass: a stage decides, and nothing before it says whether it should. */
 export const ungated = (specs: ReadonlyArray<Spec>, kinds: ReadonlyMap<string, Kind.Any>): number | undefined => {
@@ -75,5 +76,6 @@ export const passOf = (
     else judged.push(stage)
   }
   end()
+  if (specs.some(({ _tag }) => _tag === "counted")) stages.push(Guard.recount(ladder))
   return Object.assign(Pass.passFrom(...stages), { ladder })
 }

@@ -21,7 +21,7 @@ import * as SpillStore from "../SpillStore.ts"
 import * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import { reasonOf } from "../text/reason.ts"
-import type * as TokenMeter from "../TokenMeter.ts"
+import * as TokenMeter from "../TokenMeter.ts"
 import * as View from "../View.ts"
 import * as Commit from "./commit.ts"
 import * as Door from "./door.ts"
@@ -83,6 +83,7 @@ const makeRuntime = Effect.fnUntraced(function*<E, R>(
     rules: wire,
     priceOf: Estimating.noting(yield* Estimator.Estimator, met),
     met,
+    counter: yield* TokenMeter.Counter,
     spillStore,
     locate: SpillStore.locateIn(spillStore),
     log,

@@ -9,6 +9,7 @@ import * as Settings from "../Settings.ts"
 import * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 import type * as View from "../View.ts"
+import * as Counting from "./counting.ts"
 import * as Figure from "./figures.ts"
 import * as Layout from "./layout.ts"
 import * as Runtime from "./runtime.ts"
@@ -114,7 +115,8 @@ export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summar
     payload: () => Sending.payloadOf(layout, sending()),
     locate,
     ready: state.ready,
-    summarise: summarise === null ? null : summarise({ budget, scale, sizes })
+    summarise: summarise === null ? null : summarise({ budget, scale, sizes }),
+    counter: Counting.of(turn, budget)
   }
 }
 

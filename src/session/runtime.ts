@@ -12,6 +12,7 @@ import type * as Session from "../Session.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import type * as Settings from "../Settings.ts"
 import type * as SpillStore from "../SpillStore.ts"
+import type * as TokenMeter from "../TokenMeter.ts"
 import type * as Transcript from "../Transcript.ts"
 import type * as Wire from "../Wire.ts"
 import type * as Estimating from "./estimating.ts"
@@ -56,6 +57,7 @@ export interface Runtime {
   rules: Wire.Rules
   readonly priceOf: Transcript.PriceOf
   readonly met: Estimating.Met
+  readonly counter: TokenMeter.CounterService | undefined
   readonly spillStore: SpillStore.Service
   readonly locate: SpillStore.Locate
   readonly log: SessionStore.Log | undefined

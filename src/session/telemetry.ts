@@ -156,6 +156,8 @@ export const record = (event: CompactionEvent.CompactionEvent): Effect.Effect<vo
           "compaction.reason": event.reason
         })
       )
+    case "CountFailed":
+      return warn("the provider gave no count, and a pass went by prices", { "compaction.reason": event.reason })
     case "EstimatorFailed":
       return warn("the estimator could not read a message, which is priced by its characters", {
         "compaction.reason": event.reason

@@ -163,10 +163,12 @@ describe("telemetry", () => {
           yield* inIt(Stream.runDrain(LanguageModel.streamText({ prompt: session })))
           yield* inIt(LanguageModel.generateText({ prompt: prompt(...session.content, user("ask")), toolkit: Kit }))
         }).pipe(
-          Effect.provide(Kit.toLayer({
-            ask: () => Effect.as(Effect.orDie(LanguageModel.generateText({ prompt: "of a tool" })), "asked")
-          })),
-          Effect.provide(model)
+          Effect.provide([
+            Kit.toLayer({
+              ask: () => Effect.as(Effect.orDie(LanguageModel.generateText({ prompt: "of a tool" })), "asked")
+            }),
+            model
+          ])
         )
       )
       assert.deepStrictEqual(
