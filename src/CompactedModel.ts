@@ -213,13 +213,14 @@ const decorateNamed = (
     if (found === undefined) return undefined
     const { manager, release } = found
     const overhead = Tools.priceOf(given.toolkit)
+    const tools = Tools.setOf(given.toolkit)
     const runtimeContext = yield* RuntimeContext.Current
     const call: ContextManager.Call = {
       ...Route.of(names.model === undefined ? yield* Route.namesInContext : names, windowOf),
       ...(overhead === 0 ? undefined : { overhead }),
-      ...(runtimeContext === undefined ? undefined : { runtimeContext })
+      ...(runtimeContext === undefined ? undefined : { runtimeContext }),
+      ...Tools.recallOf(tools)
     }
-    const tools = Tools.setOf(given.toolkit)
     const request = yield* Effect.provideService(
       Calls.requestOf(manager, original.taken.prompt, call, onPassError),
       Summarizer.Tools,

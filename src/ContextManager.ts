@@ -90,6 +90,8 @@ export interface Request {
  * - `overhead`: what of the request is not in the prompt, such as the definitions of tools, in tokens.
  * - `route`: the provider and the model; a reading of another route is no anchor.
  * - `runtimeContext`: what the app knows now, see `RuntimeContext`.
+ * - `recall`: whether the model has the tools of `Recall`; then the notice and shortened results name them. What one call said
+ *   holds for those after it that do not say.
  *
  * @category models
  * @since 0.1.0
@@ -101,6 +103,7 @@ export interface Call {
   readonly overhead?: number
   readonly route?: string
   readonly runtimeContext?: RuntimeContext.Input
+  readonly recall?: boolean
 }
 
 /**

@@ -169,6 +169,14 @@ const rows: ReadonlyArray<Row> = [
     })
   },
   {
+    error: "QueryRefused",
+    names: ["words", "search twice"],
+    test: Effect.gen(function*() {
+      const manager = yield* ContextManager.make()
+      return yield* Recall.search(yield* manager.view, "a b c d e f g h i j k l m n o p q")
+    })
+  },
+  {
     error: "UndoCannotFit",
     names: ["maxTokens", "window"],
     test: Effect.gen(function*() {

@@ -1,5 +1,6 @@
 import * as Tool from "effect/ai/Tool"
 import type * as Summarizer from "../Summarizer.ts"
+import * as Recalled from "../text/recalled.ts"
 
 export const isRecord = (value: unknown): value is { readonly [key: string]: unknown } =>
   (typeof value === "object" || typeof value === "function") && value !== null
@@ -13,6 +14,12 @@ export const setOf = (toolkit: unknown): Summarizer.ToolSet | undefined => {
   const tools = Object.entries(toolkit.tools).flatMap(([name, tool]) => isTool(tool) ? [[name, tool] as const] : [])
   return tools.length === 0 ? undefined : Object.fromEntries(tools)
 }
+
+/** Says that the model has the tools which give back what has left its view, where they are among these. */
+export const recallOf = (tools: Summarizer.ToolSet | undefined): { readonly recall?: true } =>
+  tools !== undefined && Object.hasOwn(tools, Recalled.search) && Object.hasOwn(tools, Recalled.read)
+    ? { recall: true }
+    : {}
 
 const priced = new WeakMap<object, number>()
 

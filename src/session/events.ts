@@ -46,7 +46,8 @@ const Call = Schema.Struct({
   window: Schema.optionalKey(Schema.Finite),
   maxOutput: Schema.optionalKey(Schema.Finite),
   overhead: Schema.optionalKey(Schema.Finite),
-  route: Schema.optionalKey(Schema.String)
+  route: Schema.optionalKey(Schema.String),
+  recall: Schema.optionalKey(Schema.Boolean)
 })
 
 const Asked = Schema.NullOr(Schema.Struct({ entries: Schema.Natural, limit: Schema.Finite }))

@@ -20,7 +20,8 @@ import * as Turn from "./turn.ts"
 
 /** Cuts what is too large of the results from an entry on. Nothing of them was sent, so it is no boundary. */
 const capsOf = (turn: Turn.Turn, from: number): ReadonlyArray<Ingress.Capped> => {
-  const { locate, settings } = turn.runtime
+  const { settings } = turn.runtime
+  const locate = Runtime.locateOf(turn.runtime, turn.state.call)
   const { index, transcript } = Runtime.layoutOf(turn.runtime, turn.state)
   return Ingress.capsOf(settings, transcript, index, locate, from)
 }
@@ -49,7 +50,8 @@ export const take = Effect.fnUntraced(function*(turn: Turn.Turn, messages: Reado
 
 /** Takes in messages from one on, and says how many: at least one, up to the first of which something is cut. */
 const takeSome = (turn: Turn.Turn, messages: ReadonlyArray<Prompt.Message>, from: number): number => {
-  const { locate, settings } = turn.runtime
+  const { settings } = turn.runtime
+  const locate = Runtime.locateOf(turn.runtime, turn.state.call)
   const { index, transcript } = Runtime.layoutOf(turn.runtime, turn.state)
   const first = transcript.entries.length
   const taken: Array<Session.Message> = []

@@ -6,6 +6,7 @@ import * as Ladder from "../Ladder.ts"
 import * as Reasoning from "../ladder/reasoning.ts"
 import type * as Session from "../Session.ts"
 import * as Settings from "../Settings.ts"
+import type * as SpillStore from "../SpillStore.ts"
 import * as Stage from "../Stage.ts"
 import * as TokenMeter from "../TokenMeter.ts"
 import type * as View from "../View.ts"
@@ -61,6 +62,8 @@ export interface Measured {
   readonly repairs: Layout.Repairs
   readonly budget: Budget.Budget
   readonly reading: TokenMeter.Reading
+  /** Where the full text of a result is found. */
+  readonly locate: SpillStore.Locate
 }
 
 /** Lays out the view of a turn and counts it. */
@@ -75,7 +78,8 @@ export const measure = (turn: Turn.Turn, call: Session.State["call"]): Measured 
     price: Layout.priceOf(layout) + added,
     overhead: budget.overhead
   }
-  return { layout, sending, repairs, budget, reading: TokenMeter.read(state.meter, settings.meter, counted) }
+  const reading = TokenMeter.read(state.meter, settings.meter, counted)
+  return { layout, sending, repairs, budget, reading, locate: Runtime.locateOf(turn.runtime, call) }
 }
 
 /** What is particular to a pass: why it is made, what it comes down to, and how it may have a summary written. */
@@ -87,8 +91,8 @@ export interface Purpose {
 
 /** The pass over a measured view. */
 export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summarise }: Purpose): Stage.Pass => {
-  const { runtime: { locate, settings }, state } = turn
-  const { budget, layout, reading, sending } = measured
+  const { runtime: { settings }, state } = turn
+  const { budget, layout, locate, reading, sending } = measured
   const before = Layout.lazyView(layout)
   const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
     ? reading.tokens / before.price

@@ -40,7 +40,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
   call: Call,
   stage: Stage.Stage<E, R>
 ): Effect.fn.Return<Request, E | ContextCannotFit | SessionStore.SessionLost, R> {
-  const data = Requests.dataOf(call)
+  const data = Requests.dataOf(turn.state, call)
   const window = Budget.windowOf(turn.runtime.settings, data)
   const refusedPrice = refusedPriceOf(turn)
   const { maximum = null, tokens = null } = TokenMeter.plausibleRefusal(refused, refusedPrice, window)

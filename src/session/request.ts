@@ -26,13 +26,17 @@ import * as Written from "./written.ts"
  * before it, in the operation that asks.
  */
 
-/** What is particular to a call, as far as it is data. */
-export const dataOf = ({ budget, maxOutput, overhead, route, window }: Call): Session.State["call"] => ({
+/** What is particular to a call, as far as it is data. A tool that the model once had is named as long as nobody says no. */
+export const dataOf = (
+  { call }: Session.State,
+  { budget, maxOutput, overhead, recall = call.recall, route, window }: Call
+): Session.State["call"] => ({
   ...(budget === undefined ? undefined : { budget }),
   ...(window === undefined ? undefined : { window }),
   ...(maxOutput === undefined ? undefined : { maxOutput }),
   ...(overhead === undefined ? undefined : { overhead }),
-  ...(route === undefined ? undefined : { route })
+  ...(route === undefined ? undefined : { route }),
+  ...(recall === undefined ? undefined : { recall })
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -57,7 +61,7 @@ const lacking = Effect.fnUntraced(function*(turn: Turn.Turn, { runtimeContext }:
 
 const isAgain = Effect.fnUntraced(function*(turn: Turn.Turn, call: Call) {
   const { runtime: { settings }, state } = turn
-  const now = askedOf(state, Passes.budgetOf(settings, state, dataOf(call)).limit)
+  const now = askedOf(state, Passes.budgetOf(settings, state, dataOf(state, call)).limit)
   if (state.asked?.entries !== now.entries || state.asked.limit !== now.limit) return false
   return (yield* lacking(turn, call)) === undefined
 })
@@ -96,7 +100,7 @@ const countedOf = (state: Session.State, { budget, reading }: Passes.Measured): 
 
 /** Lays the view out and counts it. */
 const measure = (turn: Turn.Turn, call: Call): Measured => {
-  const measured = Passes.measure(turn, dataOf(call))
+  const measured = Passes.measure(turn, dataOf(turn.state, call))
   return { ...measured, resolved: resolvedOf(measured.budget), counted: countedOf(turn.state, measured) }
 }
 
@@ -192,10 +196,11 @@ const address = (turn: Turn.Turn, call: Call, { budget }: Measured, again: boole
     generation: isShortened ? state.generation : 0,
     counts: () => Passes.countsOf(state, layout.index),
     isPaused: sending.isPaused,
+    recalls: dataOf(state, call).recall === true,
     ...Layout.lastHumanOf(layout)
   })
   const sent = {
-    ...Passes.countedOf(state, dataOf(call), layout),
+    ...Passes.countedOf(state, dataOf(state, call), layout),
     price: price + tail.price,
     overhead: budget.overhead
   }
@@ -215,7 +220,7 @@ const takeSent = (turn: Turn.Turn, call: Call, measured: Measured, addressed: Ad
     _tag: "Sent",
     again,
     asked: askedOf(turn.state, measured.budget.limit),
-    call: dataOf(call),
+    call: dataOf(turn.state, call),
     counted,
     resolved,
     tail: tail.memory,

@@ -12,6 +12,7 @@ import type * as Session from "../Session.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import type * as Settings from "../Settings.ts"
 import type * as SpillStore from "../SpillStore.ts"
+import * as Recalled from "../text/recalled.ts"
 import type * as TokenMeter from "../TokenMeter.ts"
 import type * as Transcript from "../Transcript.ts"
 import type * as Wire from "../Wire.ts"
@@ -82,6 +83,20 @@ export interface Runtime {
 /** The layout of a state, as far as it was made before. */
 export const layoutOf = (self: Runtime, state: Session.State): Layout.Layout =>
   self.caches.layout = Layout.follow(self.caches.layout, state, self.priceOf, self.rules)
+
+/**
+ * Where the full text of a result is found: its place in the store, and by the tools of the model, where it has them. What they
+ * returned is a copy, and read again from where it came.
+ */
+export const locateOf = ({ locate }: Runtime, { recall = false }: Session.State["call"]): SpillStore.Locate =>
+  recall
+    ? (entry) => {
+      const place = locate(entry)
+      if (Recalled.isOurs(entry.tool)) return place
+      const here = Recalled.locator(entry.seq)
+      return place === undefined ? here : `${place}, or ${here},`
+    }
+    : locate
 
 /** Goes by another policy from here on: that of the route of a call. Only who holds the lock may ask for it. */
 export const follow = (

@@ -12,6 +12,7 @@ import * as Schema from "effect/Schema"
 import type * as Decision from "../Decision.ts"
 import * as Marks from "../Marks.ts"
 import type * as Settings from "../Settings.ts"
+import * as Recalled from "../text/recalled.ts"
 import * as Reminder from "../text/reminder.ts"
 import * as Transcript from "../Transcript.ts"
 
@@ -65,6 +66,8 @@ export interface Input {
   readonly isLast: boolean
   /** Whether what is sent ends in a call that the provider runs. */
   readonly isPaused: boolean
+  /** Whether the model has the tools that give back what has left the view. */
+  readonly recalls: boolean
 }
 
 const message = (source: string, text: string): Prompt.UserMessage =>
@@ -78,6 +81,9 @@ const message = (source: string, text: string): Prompt.UserMessage =>
 
 const some = (count: number, one: string, many: string): ReadonlyArray<string> =>
   count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${many}`]
+
+/** What a model that has the tools is told of them. */
+const recalling = ` What is not here any more is found with ${Recalled.search} and read whole with ${Recalled.read}.`
 
 const standing =
   "Parts of this conversation were shortened or left out earlier. Nothing new happened since: there is no "
@@ -97,7 +103,10 @@ const kept = (settings: Settings.Settings, level: number): string => {
   return `${parts.slice(0, -1).join(", ")}${parts.length > 1 ? " and " : ""}${parts.at(-1)} are as they were.`
 }
 
-const full = (counts: Decision.Counts, settings: Settings.Settings, level: number): string => {
+const full = (
+  counts: Decision.Counts,
+  { level, recalls, settings }: Pick<Input, "level" | "recalls" | "settings">
+): string => {
   const shortened = [
     ...some(counts.truncated + counts.altered, "tool result or message", "tool results or messages"),
     ...some(counts.stubbed, "user message", "user messages")
@@ -108,8 +117,10 @@ const full = (counts: Decision.Counts, settings: Settings.Settings, level: numbe
     ...some(counts.absorbed, "message summarised", "messages summarised")
   ]
   const what = `To fit the context window, this conversation was compacted: ${parts.join(", ")}.`
-  return settings.noticeVerbosity === "minimal"
-    ? what
+  const tools = recalls ? recalling : ""
+  if (settings.noticeVerbosity === "minimal") return `${what}${tools}`
+  return recalls
+    ? `${what} ${kept(settings, level)}${tools}`
     : `${what} ${kept(settings, level)} What was shortened can be fetched again: run the call again with a narrower `
       + "question, unless it changes state."
 }
@@ -196,7 +207,7 @@ export const make = (
   let { announced } = memory
   if (settings.notice && input.level >= settings.noticeMinLevel) {
     const isNew = announced < generation
-    const text = isNew ? full(input.counts(), settings, input.level) : standing
+    const text = isNew ? full(input.counts(), input) : `${standing}${input.recalls ? recalling : ""}`
     const notice = message("context-compaction", text)
     if (add(notice, priceOfNotice(transcript.priceOf, text, notice)) && isNew) announced = generation
   }

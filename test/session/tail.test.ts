@@ -36,6 +36,7 @@ const input = Effect.fnUntraced(function*(
     lastHuman,
     isLast: lastHuman !== undefined && lastHuman === view.items.at(-1),
     isPaused: false,
+    recalls: false,
     ...more
   }
 })
