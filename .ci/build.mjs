@@ -1,8 +1,9 @@
 // Builds dist: the library as separate modules (tsc), the command line as one file that needs nothing installed (esbuild).
 import { build } from "esbuild"
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { annotate } from "./pure.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 process.chdir(root)
@@ -17,6 +18,9 @@ for (const entry of ["src/index.ts", "src/cli/main.ts"]) {
 rmSync("dist", { recursive: true, force: true })
 const { status } = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "src/tsconfig.json"], { stdio: "inherit" })
 if (status !== 0) process.exit(1)
+for (const name of readdirSync("dist", { recursive: true, encoding: "utf8" }).filter((each) => each.endsWith(".js"))) {
+  writeFileSync(`dist/${name}`, annotate(readFileSync(`dist/${name}`, "utf8")))
+}
 
 // What most commands have no need of (a driver of a database) is a part of its own, loaded when it is asked for.
 const outdir = "dist/cli"

@@ -103,12 +103,43 @@ try {
   }))
   run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "."], consumer)
 
+  // What the one line costs an app when it starts, and when it is compiled.
+  const app = `import * as Chat from "effect/ai/Chat"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+export const of = [Chat.empty, LanguageModel.LanguageModel, Effect.void, Layer.empty]
+`
+  const line = `import * as CompactedModel from "${self}/CompactedModel"
+export const model = CompactedModel.withCompaction(Layer.succeed(LanguageModel.LanguageModel, undefined as never))
+`
+  const milliseconds = (/** @type {() => void} */ act) => {
+    const times = [0, 1, 2].map(() => {
+      const begun = performance.now()
+      act()
+      return performance.now() - begun
+    })
+    return times.sort((a, b) => a - b)[1] ?? 0
+  }
+  const times = [["without", app], ["with", app + line]].map(([name, source]) => {
+    writeFileSync(join(consumer, `${name}.ts`), source ?? "")
+    writeFileSync(join(consumer, `${name}.js`), (source ?? "").replaceAll(" as never", ""))
+    const compile = milliseconds(() => {
+      const options = ["--noEmit", "--strict", "--ignoreConfig", "--skipLibCheck", "--module", "NodeNext", "--target", "ES2022"]
+      run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...options, `${name}.ts`], consumer)
+    })
+    return { start: milliseconds(() => run(process.execPath, [`${name}.js`], consumer)), compile }
+  })
+  const shown = (/** @type {"start" | "compile"} */ key) => times.map((each) => Math.round(each[key])).join(" ms without, ")
+
   const size = (/** @type {ReadonlyArray<string>} */ names) => names.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0)
   const kilobytes = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(1)} kB`
   const bin = join(dist, "cli/main.js")
   console.log(`tarball           ${kilobytes(packed.size)} (${kilobytes(packed.unpackedSize)} unpacked, ${packed.entryCount} files)`)
   console.log(`library           ${kilobytes(size(files.filter((file) => !file.startsWith("cli/"))))} of JavaScript`)
   console.log(`command line      ${kilobytes(statSync(bin).size)} (${kilobytes(gzipSync(readFileSync(bin)).length)} compressed)`)
+  console.log(`start of an app   ${shown("start")} ms with the one line`)
+  console.log(`tsc of an app     ${shown("compile")} ms with the one line`)
   console.log(`public modules    ${publicModules.length}: ${publicModules.join(" ")}`)
   console.log(`private modules   ${privateModules.length}, none can be imported`)
 } finally {

@@ -42,7 +42,8 @@ import * as Span from "./app/span.ts"
 import * as Tools from "./app/tools.ts"
 import * as ContextManager from "./ContextManager.ts"
 import * as Overflow from "./Overflow.ts"
-import * as Policy from "./Policy.ts"
+import type * as Policy from "./Policy.ts"
+import * as Prepare from "./policy/prepare.ts"
 import * as RuntimeContext from "./RuntimeContext.ts"
 import * as Summarizer from "./Summarizer.ts"
 import * as CacheMarks from "./wire/cacheMarks.ts"
@@ -400,7 +401,7 @@ const made = Effect.fnUntraced(function*<E, R, P>(options: Options<E, R, P>) {
     )
   }
   // A policy that is not right fails here, and not at the first call.
-  const prepared = yield* Policy.prepare(policy)
+  const prepared = yield* Prepare.prepare(policy)
   const { idleTimeToLive = "1 hour", most = 64 } = conversations
   const context = yield* Effect.context<R>()
   const pool = yield* Pool.make({

@@ -40,14 +40,16 @@ import type * as CompactionEvent from "./CompactionEvent.ts"
 import type * as Decision from "./Decision.ts"
 import type * as Guard from "./Guard.ts"
 import type * as Overflow from "./Overflow.ts"
-import * as Policy from "./Policy.ts"
+import type * as Policy from "./Policy.ts"
+import * as Prepare from "./policy/prepare.ts"
 import type * as RuntimeContext from "./RuntimeContext.ts"
 import type * as Session from "./Session.ts"
 import type { CompactionReport, ManualOptions } from "./session/byHand.ts"
 import type * as Door from "./session/door.ts"
 import type * as Errors from "./session/errors.ts"
 import * as Manager from "./session/manager.ts"
-import * as SessionLog from "./SessionLog.ts"
+import * as Opened from "./session/opened.ts"
+import type * as SessionLog from "./SessionLog.ts"
 import * as SessionStore from "./SessionStore.ts"
 import type * as Stage from "./Stage.ts"
 import type * as Summarizer from "./Summarizer.ts"
@@ -295,7 +297,7 @@ export interface ContextManager<out E = never> {
 export const make = <E = never, R = never, P = Policy.PassError>(
   options: Policy.Options<E, R, P> = {}
 ): Effect.Effect<ContextManager<E | P>, Policy.PolicyError, R | Scope.Scope> =>
-  Effect.flatMap(Policy.prepare(options), makePrepared)
+  Effect.flatMap(Prepare.prepare(options), makePrepared)
 
 /**
  * {@link make} of a policy that was checked already.
@@ -329,9 +331,9 @@ export const open = Effect.fnUntraced(function*<E = never, R = never, P = Policy
   OpenError,
   R | SessionStore.SessionStore | Scope.Scope
 > {
-  const policy = yield* Policy.prepare(options)
+  const policy = yield* Prepare.prepare(options)
   const log = yield* Effect.flatMap(SessionStore.SessionStore, ({ open }) => open(id))
-  return yield* Manager.make(policy, Manager.opened(log, yield* SessionLog.read(log)))
+  return yield* Manager.make(policy, yield* Opened.read(log))
 })
 
 /**

@@ -5,7 +5,6 @@ import * as PubSub from "effect/PubSub"
 import * as Schedule from "effect/Schedule"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import type * as Session from "../Session.ts"
-import * as SessionLog from "../SessionLog.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import * as Runtime from "./runtime.ts"
 import * as Telemetry from "./telemetry.ts"
@@ -69,8 +68,9 @@ const lose = (self: Runtime.Runtime, error: SessionStore.SessionLost): SessionSt
  */
 export const commit = (self: Runtime.Runtime, change: Change): Effect.Effect<void, SessionStore.SessionLost> =>
   Effect.uninterruptible(Effect.suspend(() => {
-    if (self.log === undefined) return install(self, change)
-    for (const event of change.events) self.pending.push(SessionLog.encode(event))
+    const { codec } = self
+    if (codec === undefined) return install(self, change)
+    for (const event of change.events) self.pending.push(codec.encode(event))
     const waiting = self.whenStoreFails === "wait"
       ? Effect.retry(write(self), { schedule: patience, while: (error) => error._tag !== "SessionLost" })
       : write(self)
@@ -89,9 +89,10 @@ export const commit = (self: Runtime.Runtime, change: Change): Effect.Effect<voi
 /** Appends events, or changes nothing: what cannot be written does not wait. */
 export const commitNow = (self: Runtime.Runtime, change: Change): Effect.Effect<void, SessionStore.WriteError> =>
   Effect.uninterruptible(Effect.suspend(() => {
-    if (self.log === undefined) return install(self, change)
+    const { codec } = self
+    if (codec === undefined) return install(self, change)
     const before = self.pending.length
-    for (const event of change.events) self.pending.push(SessionLog.encode(event))
+    for (const event of change.events) self.pending.push(codec.encode(event))
     return Effect.matchEffect(write(self), {
       onSuccess: () => install(self, change),
       onFailure: (error) => {

@@ -13,9 +13,9 @@ import type { Call, ContextManager, Status } from "../ContextManager.ts"
 import * as Estimator from "../Estimator.ts"
 import * as Gate from "../Gate.ts"
 import * as Guard from "../Guard.ts"
-import * as Policy from "../Policy.ts"
+import type * as Policy from "../Policy.ts"
+import * as Prepare from "../policy/prepare.ts"
 import * as Session from "../Session.ts"
-import type * as SessionLog from "../SessionLog.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import * as SpillStore from "../SpillStore.ts"
 import * as Stage from "../Stage.ts"
@@ -40,18 +40,15 @@ import * as Summaries from "./summaries.ts"
 import * as Turn from "./turn.ts"
 import * as Undo from "./undo.ts"
 
-/** A session to go on from: where its log is kept and what was read of it, or a state alone. */
-interface Begun {
+/** A session to go on from: where its log is kept and how it is written, or a state alone. */
+export interface Begun {
   readonly state: Session.State
   readonly log?: SessionStore.Log
-  readonly read?: SessionLog.Read
+  readonly codec?: Runtime.Codec
 }
 
 /** A session in which nothing has happened. */
 export const fresh: Begun = { state: Session.initial }
-
-/** A session whose log was read. */
-export const opened = (log: SessionStore.Log, read: SessionLog.Read): Begun => ({ state: read.state, log, read })
 
 /** What writes the summaries of a session, under whichever of its policies has them. */
 const makeWriter = Effect.fnUntraced(function*<E, R>(policy: Policy.Prepared<E, R>) {
@@ -75,7 +72,7 @@ const makeRuntime = Effect.fnUntraced(function*<E, R>(
     PubSub.sliding<CompactionEvent.CompactionEvent>(1_024),
     PubSub.shutdown
   )
-  const { log, read, state } = begun
+  const { codec, log, state } = begun
   const met: Estimating.Met = { fault: undefined }
   return {
     policy: name,
@@ -87,10 +84,10 @@ const makeRuntime = Effect.fnUntraced(function*<E, R>(
     spillStore,
     locate: SpillStore.locateIn(spillStore),
     log,
+    codec,
     whenStoreFails,
     keepsCaches: yield* Runtime.KeepCaches,
     openedAt: state.requests,
-    openedEvents: read?.events ?? 0,
     lock: yield* Semaphore.make(1),
     compacting: yield* Semaphore.make(1),
     hub,
@@ -237,9 +234,9 @@ export const make = Effect.fnUntraced(function*<E, R>(
   begun: Begun
 ): Effect.fn.Return<ContextManager<E | SessionStore.SessionLost>, SessionStore.SessionLost, R | Scope.Scope> {
   const context = yield* Effect.context<R>()
-  const runtime = yield* makeRuntime(Policy.resolve(policy, begun.state.call.route), begun)
+  const runtime = yield* makeRuntime(Prepare.resolve(policy, begun.state.call.route), begun)
   const writer = yield* makeWriter(policy)
-  const follow = (route: string | undefined) => Runtime.follow(runtime, Policy.resolve(policy, route), writer)
+  const follow = (route: string | undefined) => Runtime.follow(runtime, Prepare.resolve(policy, route), writer)
   follow(begun.state.call.route)
   yield* Effect.addFinalizer(() => close(runtime))
   if (begun.log !== undefined) yield* resume(runtime)

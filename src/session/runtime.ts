@@ -44,6 +44,15 @@ interface Writing {
 }
 
 /**
+ * How the events of a session that lasts are written, and its state as it was opened, read whole. It is given by whoever
+ * opens a log, so that an app that opens none has no part of it.
+ */
+export interface Codec {
+  readonly encode: (event: Session.Event) => Schema.Json
+  readonly whole: Effect.Effect<Session.State>
+}
+
+/**
  * A session that is at work: its state, what it works with, and pointers to what runs beside it. Nothing else of a session
  * outlives a call.
  *
@@ -62,11 +71,10 @@ export interface Runtime {
   readonly spillStore: SpillStore.Service
   readonly locate: SpillStore.Locate
   readonly log: SessionStore.Log | undefined
+  readonly codec: Codec | undefined
   whenStoreFails: "goOn" | "wait"
   readonly keepsCaches: boolean
   openedAt: number
-  /** How many events of the log were read when it was opened. */
-  readonly openedEvents: number
   readonly lock: Semaphore.Semaphore
   readonly compacting: Semaphore.Semaphore
   readonly hub: PubSub.PubSub<CompactionEvent.CompactionEvent>

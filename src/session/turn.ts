@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as CompactionEvent from "../CompactionEvent.ts"
 import * as Session from "../Session.ts"
-import * as SessionLog from "../SessionLog.ts"
 import type * as SessionStore from "../SessionStore.ts"
 import * as Abridge from "./abridge.ts"
 import * as Commit from "./commit.ts"
@@ -86,14 +85,14 @@ export const changing = <A, E, R>(
 
 /**
  * Reads what a snapshot left out, for whatever asks about more than the next view. It says the same and more, so it is no
- * event. The log that was opened was whole: that it cannot be read any more is nobody's outcome to handle.
+ * event.
  */
 export const whole = (self: Turn): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { runtime } = self
-    const { log } = runtime
-    if (log === undefined || self.state.abridged === null) return Effect.void
-    return Effect.map(Effect.orDie(SessionLog.readWhole(log, runtime.openedEvents)), ({ state }) => {
+    const { codec } = runtime
+    if (codec === undefined || self.state.abridged === null) return Effect.void
+    return Effect.map(codec.whole, (state) => {
       const isBegun = self.state !== runtime.state
       runtime.state = Abridge.undo(runtime.state, state)
       self.state = isBegun ? Abridge.undo(self.state, state) : runtime.state
