@@ -447,18 +447,21 @@ const decorated = Effect.fnUntraced(
     const plain = yield* Layer.build(through(client, modelOf(provider)))
     let history = Prompt.fromMessages(Sessions.opening)
     /** One call; what was sent for it. */
-    const call = (model: typeof own) =>
-      LanguageModel.generateText({ prompt: history }).pipe(
+    const sending = <A, E>(model: typeof own, ask: Effect.Effect<A, E, LanguageModel.LanguageModel>) =>
+      ask.pipe(
         Effect.provideContext(model),
         Effect.provideService(ContextManager.Current, manager),
         Effect.andThen(Sessions.settle),
         Effect.map(() => sent.findLast((each) => !isAsking(each))!)
       )
+    const call = (model: typeof own) => sending(model, LanguageModel.generateText({ prompt: history }))
+    const stream = (model: typeof own) =>
+      sending(model, Stream.runDrain(Stream.suspend(() => LanguageModel.streamText({ prompt: history }))))
     for (let n = 0; (yield* tags).at(-1) !== "SummaryAbsorbed"; n++) {
       history = Prompt.concat(history, Prompt.fromMessages(Sessions.turnOf(n)))
       yield* call(own)
     }
-    return { call, own, other, plain, sent }
+    return { call, stream, own, other, plain, sent }
   }
 )
 
@@ -467,7 +470,7 @@ describe("a decorated model", () => {
     "%s: sends the items to their owner through its client, the twin to every other one, and back",
     (provider) =>
       Effect.gen(function*() {
-        const { call, other, own, plain, sent } = yield* decorated(provider)
+        const { call, other, own, plain, sent, stream } = yield* decorated(provider)
         const listOf = ({ body }: Sent) => providers[provider].sent(body)
         const before = sent.find((each) => !isAsking(each))!
         assert.isUndefined(before.headers["anthropic-beta"])
@@ -493,6 +496,9 @@ describe("a decorated model", () => {
           assert.isUndefined(twin.headers["anthropic-beta"])
         }
         assert.deepStrictEqual((yield* call(own)).body, first.body)
+        const requests = sent.length
+        assert.deepStrictEqual((yield* stream(own)).body, first.body)
+        assert.strictEqual(sent.length, provider === "anthropic" ? requests + 1 : requests)
       })
   )
 
@@ -570,9 +576,9 @@ describe("a client that carries", () => {
       assert.strictEqual(sent.headers["anthropic-beta"], "compact-2026-01-12,context-management-2025-06-27")
     }))
 
-  it.effect.each([false, true])(
+  it.effect.each([[400, false], [400, true], [422, false]] as const)(
     "an item that its owner refuses: the twin goes in the same call, and from then on",
-    (isStrict) =>
+    ([status, isStrict]) =>
       Effect.gen(function*() {
         const twin = { model: "gpt-5.5", input: [{ role: "user", content: "twin" }, { role: "user", content: "next" }] }
         const owned: Owned.Owned = { items: [item()], text: "twin", at: 0 }
@@ -583,7 +589,7 @@ describe("a client that carries", () => {
           }
         }
         const { client, sent } = server(({ body }) =>
-          bytes(body).includes("cmp_1") ? json(refusal, 400) : json({ ok: true })
+          bytes(body).includes("cmp_1") ? json(refusal, status) : json({ ok: true })
         )
         // Whether the client lets such a status through or fails on it.
         const carried = OpenAiResponses.carry(isStrict ? HttpClient.filterStatusOk(client) : client)
@@ -798,6 +804,15 @@ describe("when it fails", () => {
       assert.deepStrictEqual(sent.map(({ body }) => itemsIn(body.input as ReadonlyArray<Json>)), [0, 1, 0])
       assert.isTrue(bytes(sent[2]!.body).includes("context-summary"))
       assert.isFalse((yield* told).some((event) => event._tag === "SummaryFailed"))
+    }))
+
+  it.effect("a server that is down is no refusal for length, whatever it says", () =>
+    Effect.gen(function*() {
+      for (const [status, isOverflow] of [[400, true], [413, true], [500, false]] as const) {
+        const { client } = server(() => json("prompt is too long: 210000 tokens > 200000 maximum", status))
+        const failure = yield* Effect.flip(asking("openai", client))
+        assert.isTrue(failure._tag === "SummarizerFailed" && failure.isOverflow === isOverflow, String(status))
+      }
     }))
 
   it.effect("failures in a row stop it, as they stop any summariser", () =>
