@@ -8,6 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as SessionInput from "./SessionInput.ts"
+import * as SessionMcp from "./SessionMcp.ts"
 import * as SessionSource from "./SessionSource.ts"
 
 const seq = Argument.Int("seq").pipe(Argument.withDescription("The entry, from 0"))
@@ -74,5 +75,5 @@ export const command = Command.make("session").pipe(
     "Looks into a session that is kept in a directory, or in a database (--sql). Nothing is opened, locked or repaired."
   ),
   Command.withShortDescription("Look into the log of a session"),
-  Command.withSubcommands([inspect, verify, explain, exported])
+  Command.withSubcommands([inspect, verify, explain, exported, SessionMcp.command])
 )

@@ -33,7 +33,8 @@ interface Read {
 
 type ReadError = SessionLog.ReadError | SessionStore.SessionNotFound
 
-const read = Effect.fnUntraced(function*(
+/** Reads a session as its log tells it. */
+export const read = Effect.fnUntraced(function*(
   given: SessionSource.Source
 ): Effect.fn.Return<Read, ReadError, FileSystem.FileSystem | Path.Path> {
   const contents = yield* SessionSource.read(given)
