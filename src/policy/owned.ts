@@ -49,8 +49,9 @@ const digestOf = (message: Prompt.Message): string => {
 export const headOf = (messages: ReadonlyArray<Prompt.Message>): string =>
   Sha256.hex(messages.filter(({ role }) => role !== "system").map(digestOf).join())
 
+/** Most messages have no marks: they are not looked at more closely. */
 const isCheckpoint = (message: Prompt.Message): boolean =>
-  message.role === "user" && Marks.of(message).checkpoint !== undefined
+  message.role === "user" && Marks.key in message.options && Marks.of(message).checkpoint !== undefined
 
 /**
  * What a route is sent of its own in a request: the items of the newest checkpoint, where it has some for this route, and
