@@ -29,7 +29,7 @@ const commandOf = <Kinds extends ReadonlyArray<Kind.Any>>(policies: Effect.Effec
       CompareCommand.make(policies),
       InspectCommand.command,
       CompactCommand.command,
-      SessionCommand.command
+      SessionCommand.make(policies)
     ])
   )
 

@@ -8,7 +8,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as Kind from "../Kind.ts"
 import type * as Policy from "../Policy.ts"
-import * as Price from "../simulate/Price.ts"
 import * as PlayFlags from "./PlayFlags.ts"
 import * as SessionInput from "./SessionInput.ts"
 import * as SettingsFlags from "./SettingsFlags.ts"
@@ -17,14 +16,6 @@ const cache = Flag.Literals("cache", PlayFlags.caches).pipe(
   Flag.withMetavar("RULES"),
   Flag.withDescription("Rules of the prompt cache: anthropic, openai or none (default anthropic)"),
   Flag.withDefault("anthropic" as const)
-)
-
-const price = Flag.Literals("price", PlayFlags.keysOf(Price.presets)).pipe(
-  Flag.withMetavar("MODEL"),
-  Flag.withDescription(
-    `List price of tokens: ${Object.keys(Price.presets).join(", ")} (default claude-opus-4-5)`
-  ),
-  Flag.withDefault("claude-opus-4-5" as const)
 )
 
 const summarizer = Flag.Literals("summarizer", ["extractive", "none"]).pipe(
@@ -62,7 +53,7 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
       json: SessionInput.json,
       policies: PlayFlags.policies,
       cache,
-      price,
+      price: PlayFlags.price,
       summarizer,
       probes,
       reuse,

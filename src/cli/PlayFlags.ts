@@ -5,10 +5,11 @@
  */
 import * as Flag from "effect/cli/Flag"
 import type * as Policy from "../Policy.ts"
+import * as Price from "../simulate/Price.ts"
 import * as ShellCommand from "./ShellCommand.ts"
 
 // Literals want a tuple that is not empty, which no list of keys is known to be.
-export const keysOf = <K extends string>(record: { readonly [P in K]: unknown }): [K, ...Array<K>] =>
+const keysOf = <K extends string>(record: { readonly [P in K]: unknown }): [K, ...Array<K>] =>
   Object.keys(record) as [K, ...Array<K>]
 
 /** The names of the presets; a record, so that one that is missing does not compile. */
@@ -44,6 +45,24 @@ export const policies = Flag.String("policy").pipe(
   ),
   Flag.atLeast(1),
   Flag.optional
+)
+
+/** The list price that dollars rest on. */
+export const price = Flag.Literals("price", keysOf(Price.presets)).pipe(
+  Flag.withMetavar("MODEL"),
+  Flag.withDescription(
+    `List price of tokens: ${Object.keys(Price.presets).join(", ")} (default claude-opus-4-5)`
+  ),
+  Flag.withDefault("claude-opus-4-5" as const)
+)
+
+/** Why a pass is made that is looked at ahead. */
+export const cause = Flag.Literals("cause", ["pressure", "manual", "overflow"]).pipe(
+  Flag.withDescription(
+    "Why the pass is made: pressure, as the next request would make it, manual, as a person would, or overflow, after the "
+      + "provider refused the last request (default pressure)"
+  ),
+  Flag.withDefault("pressure" as const)
 )
 
 /** Nobody, the extract that needs no model, or a command. */

@@ -7,7 +7,9 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Session from "../Session.ts"
 import * as SessionStore from "../SessionStore.ts"
+import type * as Settings from "../Settings.ts"
 
 /** The session, and where it lies. */
 export const source = {
@@ -41,3 +43,48 @@ export const read = ({ prefix, session, sql }: Source) =>
       Effect.promise(() => import("./Database.ts")),
       (database) => database.read(sql.value, prefix, session)
     )
+
+/** A store of one log, open already. */
+const storeOf = (log: SessionStore.Log): SessionStore.SessionStore["Service"] => ({
+  open: () => Effect.succeed(log),
+  read: () => Effect.map(log.read({ whole: true }), (contents) => ({ ...contents, path: log.name, torn: 0 })),
+  list: Effect.succeed([])
+})
+
+/** Provides a store that has this session as it was read. What is written to it is written nowhere. */
+export const provideRead = (reading: SessionStore.Reading) =>
+  Effect.provideService(
+    SessionStore.SessionStore,
+    storeOf({
+      name: reading.path,
+      repair: null,
+      append: () => Effect.void,
+      read: () => Effect.succeed(reading),
+      flush: Effect.void,
+      snapshot: () => Effect.void
+    })
+  )
+
+/** Does something with a session that is opened for writing, and provided as the one of its store. */
+export const writing = <A, E, R>({ prefix, session, sql }: Source, use: Effect.Effect<A, E, R>) =>
+  Effect.scoped(
+    Effect.flatMap(
+      Option.isNone(sql)
+        ? SessionStore.openDirectory(session)
+        : Effect.flatMap(
+          Effect.promise(() => import("./Database.ts")),
+          (database) => database.open(sql.value, prefix, session)
+        ),
+      (log) => Effect.provideService(use, SessionStore.SessionStore, storeOf(log))
+    )
+  )
+
+/** A window that holds any budget and what is kept free beside it. */
+const windowOver = (budget: number): number => 2 * budget + 100_000
+
+/** Settings under which the budget is that of the last request of a session; none where there was none. */
+export const budgetOf = ({ resolved }: Session.State): Settings.Input => {
+  if (resolved === null) return {}
+  const { limit, overhead, total } = resolved
+  return { window: windowOver(total), maxTokens: total, noticeReserve: Math.max(0, total - overhead - limit) }
+}

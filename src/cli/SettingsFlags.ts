@@ -240,7 +240,7 @@ const shown = (key: string, tool: string | undefined, value: unknown): string =>
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** What the flags say, as it was given. */
-export const given = (values: Values): { readonly [key: string]: unknown } => {
+export const given = (values: Partial<Values>): { readonly [key: string]: unknown } => {
   const input: { [key: string]: unknown } = {}
   for (const [key, value] of Object.entries(values)) if (Option.isSome(value)) input[key] = value.value
   return input
@@ -249,7 +249,7 @@ export const given = (values: Values): { readonly [key: string]: unknown } => {
 /**
  * The settings that the flags say, as they are written. Fails with a `SettingsError` that has all problems.
  */
-export const decode = (values: Values): Effect.Effect<Settings.Input, SettingsError> => {
+export const decode = (values: Partial<Values>): Effect.Effect<Settings.Input, SettingsError> => {
   const input = given(values)
   return Settings.decode(input).pipe(
     Effect.as(input),

@@ -79,7 +79,6 @@ export const saidOf = (
 }
 
 const boundariesOf = ({ report: { rows }, rungs }: Replay.Replay): ReadonlyArray<Boundary> => {
-  const { cacheRead, cacheWrite } = Price.presets[priced]
   const at = rows.filter(({ boundary }) => boundary !== null).map(({ request }) => request)
   return rows.flatMap(({ boundary, prefixKept, request }) => {
     if (boundary === null) return []
@@ -96,8 +95,7 @@ const boundariesOf = ({ report: { rows }, rungs }: Replay.Replay): ReadonlyArray
       freed,
       rewritten,
       saved,
-      cost: rewritten * (cacheWrite - cacheRead) / 1_000_000,
-      spared: saved * cacheRead / 1_000_000
+      ...Price.ofBoundary(Price.presets[priced], { rewritten, freed: saved })
     }]
   })
 }

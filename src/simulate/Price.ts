@@ -112,3 +112,18 @@ export const under = (self: Price, rules: PromptCache.Rules): Price =>
  */
 export const cost = (self: Price, { fresh, output, read, written }: Billed): number =>
   (fresh * self.input + written * self.cacheWrite + read * self.cacheRead + output * self.output) / 1_000_000
+
+/**
+ * What a boundary costs and spares in dollars where the cache is warm: the tokens that it rewrites are paid as a write where
+ * they would have been a read, and those that it frees are not read.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const ofBoundary = (
+  { cacheRead, cacheWrite }: Price,
+  { freed, rewritten }: { readonly rewritten: number; readonly freed: number }
+): { readonly cost: number; readonly spared: number } => ({
+  cost: rewritten * (cacheWrite - cacheRead) / 1_000_000,
+  spared: freed * cacheRead / 1_000_000
+})
