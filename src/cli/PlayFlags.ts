@@ -56,6 +56,16 @@ export const price = Flag.Literals("price", keysOf(Price.presets)).pipe(
   Flag.withDefault("claude-opus-4-5" as const)
 )
 
+/** After which message a replay stops to look ahead. */
+export const at = Flag.Int("at").pipe(
+  Flag.withMetavar("COUNT"),
+  Flag.filter((count) => count > 0, () => "write after how many messages, from 1"),
+  Flag.withDescription(
+    "Print what a pass would do after so many messages (--cause says which pass), in place of what every request did"
+  ),
+  Flag.optional
+)
+
 /** Why a pass is made that is looked at ahead. */
 export const cause = Flag.Literals("cause", ["pressure", "manual", "overflow"]).pipe(
   Flag.withDescription(

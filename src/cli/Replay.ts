@@ -101,6 +101,7 @@ export interface Replay {
   readonly settings: Settings.Settings
   readonly budget: Budget.Budget
   readonly boundaries: ReadonlyMap<number, Boundary>
+  readonly preview: Stage.Preview | undefined
 }
 
 const boundaryOf = (before: Stage.Pass, after: Stage.Pass): Boundary => {
@@ -256,16 +257,18 @@ export const standardPolicy = (settings: Settings.Input): Named<never, never> =>
  * left, unless it failed.
  *
  * A request that fails is a row with an `error`, and the session goes on. What was billed, or would have been, is reported to
- * the manager after each answer that the recording has a bill for. Fails when the settings do not decode.
+ * the manager after each answer that the recording has a bill for. With a `cause` it ends with a preview of a pass after the
+ * last message. Fails when the settings do not decode.
  */
 export const play = Effect.fnUntraced(function*<E, R>(
   session: Session.Session,
   options: {
     readonly policy: Named<E, R>
     readonly onRequest?: (request: number, of: number, view: View.View | undefined) => Effect.Effect<void>
+    readonly cause?: Stage.Cause
   }
 ): Effect.fn.Return<Replay, Policy.PolicyError, R | Scope.Scope> {
-  const { onRequest, policy } = options
+  const { cause, onRequest, policy } = options
   const { name, ...written } = policy
   const { settings } = yield* Policy.prepare(written)
   const price = Play.pricing((yield* Estimator.Estimator).price)
@@ -274,7 +277,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
   const bills = billing()
   const meters = comparing()
   let isWhole = true
-  yield* Play.play(
+  const manager = yield* Play.play(
     session.messages,
     written,
     {},
@@ -298,6 +301,7 @@ export const play = Effect.fnUntraced(function*<E, R>(
         if (onRequest !== undefined) yield* onRequest(row.request, of, after?.view)
       })
   )
+  const preview = cause === undefined ? undefined : yield* manager.preview(cause)
   const budget = Budget.resolve(settings)
   const unheld = Unheld.of(session.messages)
   const report: Report = {
@@ -312,5 +316,5 @@ export const play = Effect.fnUntraced(function*<E, R>(
     totals: totalsOf(rows, budget.limit, meters.errors()),
     ...(Unheld.isNothing(unheld) ? undefined : { unheld })
   }
-  return { report, rungs: policy.ladder.rungs.map(({ name }) => name), settings, budget, boundaries }
+  return { report, rungs: policy.ladder.rungs.map(({ name }) => name), settings, budget, boundaries, preview }
 }, Effect.scoped)

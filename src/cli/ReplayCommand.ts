@@ -23,6 +23,9 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
     html: PlayFlags.html(
       "Write what became of every entry, and what each boundary cost: one page that needs no network"
     ),
+    at: PlayFlags.at,
+    cause: PlayFlags.cause,
+    price: PlayFlags.price,
     settings: SettingsFlags.flags
   }, (values) =>
     Effect.flatMap(
@@ -58,6 +61,10 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
         {
           command: "effect-compaction replay --window 32000 --html story.html session.jsonl",
           description: "A page that shows what left the view, when and why, and reads it before and after"
+        },
+        {
+          command: "effect-compaction replay --window 32000 --at 120 session.jsonl",
+          description: "What a pass would do after the first 120 messages"
         },
         { command: "cat session.jsonl | effect-compaction replay -", description: "A session from standard input" }
       ])

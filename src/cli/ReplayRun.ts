@@ -6,16 +6,20 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import * as Format from "../format/Format.ts"
 import type * as Session from "../format/Session.ts"
 import type * as Kind from "../Kind.ts"
 import type * as Policy from "../Policy.ts"
+import type * as Price from "../simulate/Price.ts"
+import type * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as Failed from "./Failed.ts"
 import * as OutputFile from "./OutputFile.ts"
 import * as Paint from "./Paint.ts"
 import type * as PlayFlags from "./PlayFlags.ts"
 import * as PolicyInput from "./PolicyInput.ts"
+import * as PreviewText from "./PreviewText.ts"
 import * as Progress from "./Progress.ts"
 import * as Replay from "./Replay.ts"
 import * as ReplayText from "./ReplayText.ts"
@@ -33,6 +37,39 @@ interface Options {
   readonly strict: boolean
   readonly json: boolean
   readonly html: Option.Option<string>
+  readonly at: Option.Option<number>
+  readonly cause: Stage.Cause
+  readonly price: Price.PresetName
+}
+
+/** Fails when a session has fewer messages than a replay is to stop after. */
+class NoSuchMessage extends Schema.TaggedError<NoSuchMessage>("effect-compaction/cli/NoSuchMessage")("NoSuchMessage", {
+  file: Schema.String,
+  at: Schema.Natural,
+  messages: Schema.Natural
+}) {
+  override get message() {
+    return `${this.file}: --at ${this.at}: it has ${Table.count(this.messages, "message")}`
+  }
+}
+
+/** A session up to the message that a replay stops after. */
+const upTo = (session: Session.Session, at: Option.Option<number>): Effect.Effect<Session.Session, NoSuchMessage> => {
+  const { file, messages } = session
+  if (Option.isNone(at)) return Effect.succeed(session)
+  return at.value > messages.length
+    ? Effect.fail(new NoSuchMessage({ file, at: at.value, messages: messages.length }))
+    : Effect.succeed({ ...session, messages: messages.slice(0, at.value) })
+}
+
+/** What is printed of a replay that stops to look ahead; `undefined` of one that does not. */
+const aheadOf = ({ preview, report }: Replay.Replay, { json, price }: Options): string | undefined => {
+  if (preview === undefined) return undefined
+  const { file, messages, policy } = report
+  const answer = PreviewText.answer(preview, policy, price)
+  return json
+    ? Shown.json({ file, at: messages, ...answer })
+    : PreviewText.render(`${file}, after ${Table.count(messages, "message")}`, answer)
 }
 
 /** A replay as a line of JSON; with its story, where a page shows that. */
@@ -51,7 +88,8 @@ const one = Effect.fnUntraced(function*<E, R>(
   stories: Array<Story.Story>,
   options: Options
 ) {
-  const session = yield* Format.read(file, SessionInput.readOptions(options.format))
+  const { at, cause } = options
+  const session = yield* upTo(yield* Format.read(file, SessionInput.readOptions(options.format)), at)
   const paint = yield* Paint.detect
   const replays: Array<Replay.Replay> = []
   for (const policy of policies) {
@@ -60,6 +98,7 @@ const one = Effect.fnUntraced(function*<E, R>(
     const tracing = Option.isSome(options.html) ? Trace.make(true) : undefined
     const replay = yield* Effect.orDie(Replay.play(session, {
       policy,
+      ...(Option.isSome(at) ? { cause } : undefined),
       onRequest: (request, of, view) => {
         if (view !== undefined) tracing?.note(request, view)
         return progress.update(`${session.file}: request ${Table.number(request)} of ${Table.number(of)}`)
@@ -69,12 +108,22 @@ const one = Effect.fnUntraced(function*<E, R>(
     if (story !== undefined) stories.push(story)
     const said = counted?.said()
     if (!options.json && replays.length > 0) yield* Console.log("")
-    yield* Console.log(options.json ? jsonOf(replay, story) : ReplayText.render(replay, { session, paint }))
+    const ahead = aheadOf(replay, options)
+    yield* Console.log(
+      ahead ?? (options.json ? jsonOf(replay, story) : ReplayText.render(replay, { session, paint }))
+    )
     if (!options.json && said !== undefined) yield* Console.log(Shown.line(said))
     replays.push(replay)
   }
-  if (!options.json && replays.length > 1) yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)
-  return options.strict && replays.some(({ report }) => report.totals.infeasible > 0) ? Failed.infeasible : 0
+  if (Option.isNone(at) && !options.json && replays.length > 1) {
+    yield* Console.log(`\n${ReplayText.compare(replays, paint)}`)
+  }
+  return options.strict
+      && replays.some(({ preview, report }) =>
+        preview === undefined ? report.totals.infeasible > 0 : preview.outcome === "fail"
+      ) ?
+    Failed.infeasible :
+    0
 })
 
 interface Values extends Options {

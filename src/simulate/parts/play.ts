@@ -139,7 +139,8 @@ const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<numb
   messages.flatMap((message, at) => Session.isAnswer(message) && at > 0 ? [at] : [])
 
 /**
- * Plays a recorded session request by request through a manager, and hands on each request as it was.
+ * Plays a recorded session request by request through a manager, and hands on each request as it was. Returns the manager,
+ * with all messages of the session.
  *
  * A request that fails is a row with an `error`, and the session goes on. Fails when the settings do not decode.
  */
@@ -148,22 +149,23 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
   policy: Policy.Options<E, R, P>,
   call: ContextManager.Call,
   onTurn: (turn: Turn<E | P>) => Effect.Effect<void>
-): Effect.fn.Return<void, Policy.PolicyError, R | Scope.Scope> {
+): Effect.fn.Return<ContextManager.ContextManager<E | P>, Policy.PolicyError, R | Scope.Scope> {
   const price = pricing((yield* Estimator.Estimator).price)
   const { ladder: _, ...rest } = policy
   const { pass } = yield* Policy.prepare(policy)
   const seen: { pass: { readonly before: Stage.Pass; readonly after: Stage.Pass | undefined } | undefined } = {
     pass: undefined
   }
+  const watched = Policy.passFrom((before) => {
+    seen.pass = { before, after: undefined }
+    return Effect.tap(pass(before), (after) =>
+      Effect.sync(() => {
+        seen.pass = { before, after }
+      }))
+  })
   const manager = yield* ContextManager.make({
     ...rest,
-    pass: Policy.passFrom((before) => {
-      seen.pass = { before, after: undefined }
-      return Effect.tap(pass(before), (after) =>
-        Effect.sync(() => {
-          seen.pass = { before, after }
-        }))
-    })
+    pass: pass.ladder === undefined ? watched : Object.assign(watched, { ladder: pass.ladder })
   })
   const requests = requestsOf(messages)
   let sent: ReadonlyArray<Prompt.Message> = []
@@ -204,4 +206,6 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
     sent = stable
     yield* onTurn({ ...turn, row, sent: result.success })
   }
+  yield* Effect.orDie(manager.append(Prompt.fromMessages(messages.slice(next))))
+  return manager
 })
