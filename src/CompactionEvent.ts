@@ -448,6 +448,22 @@ export const SummaryAbsorbed = Schema.TaggedStruct("SummaryAbsorbed", {
 export const SummariesStopped = Schema.TaggedStruct("SummariesStopped", { failures: Schema.Natural })
 
 /**
+ * A rung asked a model whether old entries are still needed: `asked` units (calls with their results, single entries) in
+ * so many `calls`, of which `answered` were answered. `failure` says why it was not done, and what was not answered leaves
+ * oldest first.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const EntriesJudged = Schema.TaggedStruct("EntriesJudged", {
+  calls: Schema.Natural,
+  asked: Schema.Natural,
+  answered: Schema.Natural,
+  failure: Schema.NullOr(Schema.Literals(["failed", "timedOut"])),
+  reason: Schema.NullOr(Schema.String)
+})
+
+/**
  * @category models
  * @since 0.1.0
  */
@@ -471,6 +487,7 @@ export const CompactionEvent = Schema.Union([
   CompactionPowerless,
   InstructionsDropped,
   MessagesAboveAim,
+  EntriesJudged,
   TranscriptRepaired,
   SpillFailed,
   SessionNotStored,

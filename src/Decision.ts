@@ -39,12 +39,17 @@ export const Truncate = Schema.TaggedStruct("Truncate", {
 })
 
 /**
- * A unit that left the view: a whole call group, or one entry. `seqs` are the entries that stood in the view then.
+ * A unit that left the view: a whole call group, or one entry. `seqs` are the entries that stood in the view then. `needed`
+ * is the probability, from 0 to 1, that a model which was asked gave for its being needed still.
  *
  * @category models
  * @since 0.1.0
  */
-export const Remove = Schema.TaggedStruct("Remove", { seqs: Schema.Array(Schema.Natural), at: Schema.Natural })
+export const Remove = Schema.TaggedStruct("Remove", {
+  seqs: Schema.Array(Schema.Natural),
+  at: Schema.Natural,
+  needed: Schema.optionalKey(Schema.Finite)
+})
 
 /**
  * A person's message that keeps its first `k` characters (UTF-16 code units).

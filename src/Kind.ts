@@ -316,6 +316,15 @@ const dedupeReads = rung("dedupeReads", { options: Rung.DedupeReads, build: Rung
 const clearReasoning = rung("clearReasoning", { options: Rung.ClearReasoning, build: Rung.clearReasoning })
 
 /**
+ * The kind of `Rung.decide`. It needs a `DecisionModel`, so it is no part of {@link builtIn}: an app that has one adds it,
+ * `Policy.withKinds(Kind.decide)`.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const decide = rung("decide", { options: Rung.Decide, build: (options) => Rung.decide(options) })
+
+/**
  * The kinds of this library, each named after the constructor in `Rung` that it calls.
  *
  * @category constants

@@ -8,10 +8,14 @@
  *
  * @since 0.1.0
  */
+import type * as DecisionModel from "effect/ai/DecisionModel"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Decision from "./Decision.ts"
 import * as Climb from "./ladder/climb.ts"
+import * as Decide from "./ladder/decide.ts"
 import type * as DraftInternal from "./ladder/draft.ts"
 import * as Large from "./ladder/large.ts"
 import * as Options from "./ladder/options.ts"
@@ -479,4 +483,50 @@ export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung<neve
     options,
     propose("clear-reasoning", (draft) => Results.clearReasoning(draft, keepTurns))
   )
+}
+
+export { Decide, DecideFailed } from "./ladder/decide.ts"
+
+/** What a rung that asks may fail with: nothing, unless it is to fail where the model does. */
+type Asking<When extends Decide.Decide["whenFailed"]> = When extends "fail" ? Decide.DecideFailed : never
+
+/**
+ * Asks a model, in batches, whether old entries are still needed, and removes first what is needed least: whole units that
+ * are no person's, as {@link removeOthers} does.
+ *
+ * **Details**
+ *
+ * It asks about the oldest first, and no more than it takes; the model is the `DecisionModel` that is provided. An answer is
+ * remembered with the session, so that nothing is asked twice, and the decision has its probability (`needed`). What is not
+ * answered, because the model failed or was late or the calls are used up, leaves oldest first, before what is needed. A
+ * preview asks nothing. `EntriesJudged` says what was asked.
+ *
+ * **Example** (A judgement before age)
+ *
+ * ```ts
+ * import * as Ladder from "effect-compaction/Ladder"
+ * import * as Rung from "effect-compaction/Rung"
+ *
+ * // Ladder<never, DecisionModel, …>
+ * const ladder = Ladder.recommended.pipe(Ladder.insertBefore("remove-others", Rung.decide({ calls: 2 })))
+ *
+ * ladder.rungs.map((rung) => rung.name)[3] // => "decide"
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const decide = <When extends Decide.Decide["whenFailed"] = "fallBack">(
+  options: Partial<Omit<Decide.Decide, "timeout" | "whenFailed">> & {
+    readonly timeout?: Duration.Input
+    readonly whenFailed?: When
+  } = {}
+): Rung<Asking<When>, DecisionModel.DecisionModel, "decide"> => {
+  const { batch = 20, calls = 3, chars = 1_000, keep = 12, timeout = "20 seconds", whenFailed = "fallBack" } = options
+  // What is no duration is refused where a policy is made, with the rest of the spec.
+  const deadline = Option.getOrElse(Duration.fromInput(timeout), () => Duration.zero)
+  const asked = Decide.stage({ batch, calls, chars, keep, timeout: deadline, whenFailed })
+  const spec = { _tag: "decide", ...options, timeout: Duration.toMillis(deadline) }
+  // It fails only where it was asked to, which is what the type says.
+  return { ...make("decide", asked as Stage.Stage<Asking<When>, DecisionModel.DecisionModel>), spec }
 }

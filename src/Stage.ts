@@ -14,7 +14,7 @@ import type * as Schema from "effect/Schema"
 import * as Budget from "./Budget.ts"
 import type * as CompactionEvent from "./CompactionEvent.ts"
 import * as Estimator from "./Estimator.ts"
-import { type Memory, noMemory } from "./ladder/memory.ts"
+import { lasting, type Memory, noMemory } from "./ladder/memory.ts"
 import * as Settings from "./Settings.ts"
 import * as SpillStore from "./SpillStore.ts"
 import * as TokenMeter from "./TokenMeter.ts"
@@ -116,7 +116,7 @@ export interface Pass {
   readonly generation: number
   readonly memory: Memory
   /** The memory that was written last in this pass, whether or not the stage that wrote it succeeded. */
-  readonly written: { memory: Memory }
+  readonly written: { memory: Memory; lasting?: Memory }
   readonly report: Report
   readonly payload: () => Payload
   readonly locate: SpillStore.Locate
@@ -316,8 +316,8 @@ export const guard: {
     Effect.gen(function*() {
       const after = yield* self(pass)
       if (after.view === pass.view) return after
-      const judged = yield* check(pass, after)
-      // Of a pass that is taken back, what its stages wrote is taken back too; what the check wrote stays.
+      const judged = lasting(yield* check(pass, after))
+      // Of a pass that is taken back, what its stages wrote is taken back too; what the check wrote stays, and what lasts.
       pass.written.memory = judged.memory
       return judged
     })

@@ -258,7 +258,8 @@ export const systemPrice = (self: View): number => {
  * - `Kept`: it is in the view as it was appended. `Altered`: it is there as these decisions made it, oldest first.
  * - `Covered`: the checkpoint that is the entry `checkpoint` stands for it. When that checkpoint was merged into a later
  *   one, it is the later one: the one that is in the view.
- * - `Lost`: it was removed, or the checkpoint that stood for it was; `at` is the length of the transcript then.
+ * - `Lost`: it was removed, or the checkpoint that stood for it was; `at` is the length of the transcript then. `needed` is
+ *   the probability that a model gave for its being needed still, where one was asked.
  * - `Dropped`: it never was in a view: a result without a call, a result or an approval that a later one replaced.
  * - `Waiting`: it is a checkpoint that is not in the view, because it waits for a boundary or was not taken.
  * - `Unknown`: there is no such entry.
@@ -270,7 +271,7 @@ export type Receipt =
   | { readonly _tag: "Kept"; readonly seq: number }
   | { readonly _tag: "Altered"; readonly seq: number; readonly decisions: ReadonlyArray<Decision.Alteration> }
   | { readonly _tag: "Covered"; readonly seq: number; readonly checkpoint: number }
-  | { readonly _tag: "Lost"; readonly seq: number; readonly at: number }
+  | { readonly _tag: "Lost"; readonly seq: number; readonly at: number; readonly needed?: number }
   | { readonly _tag: "Dropped"; readonly seq: number }
   | { readonly _tag: "Waiting"; readonly seq: number }
   | { readonly _tag: "Unknown"; readonly seq: number }
@@ -319,9 +320,9 @@ const receiptOf = (known: Known, seq: number): Receipt => {
     if (next === undefined) return { _tag: "Lost", seq, at: decision.at }
     decision = next
   }
-  return decision._tag === "Absorb"
-    ? { _tag: "Covered", seq, checkpoint: decision.checkpoint }
-    : { _tag: "Lost", seq, at: decision.at }
+  if (decision._tag === "Absorb") return { _tag: "Covered", seq, checkpoint: decision.checkpoint }
+  const { at, needed } = decision
+  return needed === undefined ? { _tag: "Lost", seq, at } : { _tag: "Lost", seq, at, needed }
 }
 
 /**

@@ -19,6 +19,8 @@ import * as SpillStore from "effect-compaction/SpillStore"
 import * as Stage from "effect-compaction/Stage"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Testing from "effect-compaction/testing"
+import * as AiError from "effect/ai/AiError"
+import * as DecisionModel from "effect/ai/DecisionModel"
 import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -386,6 +388,26 @@ const rows: ReadonlyArray<Row> = [
     test: Chat.parse("chat.json", { messages: "{", meta: "{}" })
   },
   {
+    error: "DecideFailed",
+    names: ["whenFailed", "timeout", "2 units"],
+    test: Effect.gen(function*() {
+      const model = yield* DecisionModel.make({
+        decide: () =>
+          AiError.make({
+            module: "DecisionModel",
+            method: "decide",
+            reason: new AiError.InvalidOutputError({ description: "2 units of three" })
+          })
+      })
+      const pass = yield* Stage.fromPrompt(session, { settings: seed(), budget: 3_000 })
+      return yield* Effect.provideService(
+        Rung.stage(Rung.decide({ whenFailed: "fail" }))(pass),
+        DecisionModel.DecisionModel,
+        model
+      )
+    })
+  },
+  {
     error: "PolicyFailed",
     names: ["--policy", "nowhere.json"],
     test: Effect.provide(PolicyInput.read("nowhere.json", {}, Policy.withKinds()), NodeServices.layer)
@@ -437,6 +459,7 @@ describe("errors", () => {
       const known = new Set([
         ...Object.keys(Settings.Settings.fields),
         ...Object.keys(Settings.Summary.fields).map((key) => `summary.${key}`),
+        ...Object.keys(Rung.Decide.fields),
         ...Object.keys(manager),
         ...Object.keys(Policy.presets),
         ...Object.entries(Library).flatMap(([name, module]) => [

@@ -12,6 +12,7 @@ import type * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
 import type * as Summarizer from "effect-compaction/Summarizer"
 import type * as View from "effect-compaction/View"
+import type * as DecisionModel from "effect/ai/DecisionModel"
 import * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -55,6 +56,26 @@ ok<Equal<typeof builtIn, Rung.Rung<never, never, `truncate-${number}`>>>()
 ok<Equal<Rung.Error<typeof builtIn>, never>>()
 const alone = Rung.stage(own)
 ok<Equal<typeof alone, Stage.Stage<IndexLost | IndexStale, CodeIndex>>>()
+
+// ---- a rung that asks a model ---------------------------------------------------------------------------------------
+const judged = Rung.decide({ calls: 2, timeout: "5 seconds" })
+ok<Equal<typeof judged, Rung.Rung<never, DecisionModel.DecisionModel, "decide">>>()
+const strictly = Rung.decide({ whenFailed: "fail" })
+ok<Equal<typeof strictly, Rung.Rung<Rung.DecideFailed, DecisionModel.DecisionModel, "decide">>>()
+const judging = Ladder.insertBefore(Ladder.recommended, "remove-others", strictly)
+ok<Equal<Stage.Error<typeof judging>, Rung.DecideFailed | Ladder.BudgetInfeasible>>()
+ok<Equal<Stage.Services<typeof judging>, DecisionModel.DecisionModel>>()
+const judgingManager = ContextManager.make({ ladder: judging })
+ok<
+  Equal<
+    typeof judgingManager,
+    Effect.Effect<
+      ContextManager.ContextManager<Rung.DecideFailed | Policy.PassError>,
+      Policy.PolicyError,
+      DecisionModel.DecisionModel | Scope.Scope
+    >
+  >
+>()
 
 // ---- being asked before a pass is committed ----------------------------------------------------------------------------
 const askedFirst = Policy.beforeCommit(Policy.passOf(Ladder.make(own)), {

@@ -36,6 +36,8 @@ export interface Slot<A> {
   readonly initial: A
   readonly encode: (value: A) => Schema.Json
   readonly decode: (value: Schema.Json) => Option.Option<A>
+  /** Whether what is written stays where the pass that wrote it is taken back. */
+  readonly isLasting: boolean
   /** What was read last. A value of the memory never changes, so what was read of it stays true. */
   readonly read: WeakMap<object, A>
 }
@@ -47,7 +49,8 @@ export interface Slot<A> {
  *
  * The value is saved with the session, restored with it, taken back with the pass that wrote it, and there after a pass
  * that failed. Read it with {@link recall}, write it with {@link remember}. A saved value that does not decode any more, of
- * an earlier version of the stage, counts as not written. `key` names the slot in the session: prefix it with the name of
+ * an earlier version of the stage, counts as not written. With
+ * `isLasting` it stays where a guard takes the pass back: what was paid for is not asked for again. `key` names the slot in the session: prefix it with the name of
  * your package.
  *
  * **Example** (At most three boundaries an hour)
@@ -73,11 +76,17 @@ export interface Slot<A> {
  * @category memory
  * @since 0.1.0
  */
-export const memory = <A>(key: string, schema: Schema.Codec<A, Schema.Json>, initial: A): Slot<A> => ({
+export const memory = <A>(
+  key: string,
+  schema: Schema.Codec<A, Schema.Json>,
+  initial: A,
+  options: { readonly isLasting?: boolean } = {}
+): Slot<A> => ({
   key,
   initial,
   encode: Schema.encodeSync(schema),
   decode: Schema.decodeUnknownOption(schema),
+  isLasting: options.isLasting ?? false,
   read: new WeakMap()
 })
 
@@ -105,8 +114,14 @@ export const recall = <A>(self: { readonly memory: Memory }, slot: Slot<A>): A =
  * @since 0.1.0
  */
 export const remember = <A>(self: Pass, slot: Slot<A>, value: A): Pass => {
-  const memory = { ...self.memory, [slot.key]: slot.encode(value) }
+  const encoded = slot.encode(value)
+  const memory = { ...self.memory, [slot.key]: encoded }
   // A stage that fails hands back no pass: what was written before it did is found here.
   self.written.memory = memory
+  if (slot.isLasting) self.written.lasting = { ...self.written.lasting, [slot.key]: encoded }
   return { ...self, memory }
 }
+
+/** @internal A pass that was taken back, with what lasts all the same. */
+export const lasting = (self: Pass): Pass =>
+  self.written.lasting === undefined ? self : { ...self, memory: { ...self.memory, ...self.written.lasting } }

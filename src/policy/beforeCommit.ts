@@ -164,14 +164,14 @@ export const beforeCommit = <E, R, E2 = never, R2 = never>(
         )
     })
     if (answer._tag === "Refuse") {
-      const before = yield* refused(given, after, answer.reason)
+      const before = Stage.lasting(yield* refused(given, after, answer.reason))
       // Of a pass that is taken back, what its stages wrote is taken back too.
       given.written.memory = before.memory
       return before
     }
     if (answer._tag === "Aim" && Number.isFinite(answer.tokens)) {
       given.written.memory = given.memory
-      return yield* self(aimed(given, answer.tokens))
+      return yield* self(aimed(Stage.lasting(given), answer.tokens))
     }
     yield* publishAll(told)
     return after

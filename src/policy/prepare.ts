@@ -211,7 +211,7 @@ const checkLadder = Effect.fnUntraced(function*(
   }
   // A rung of a team's own was made as the team says; one of this library has a kind.
   for (const [at, { spec }] of ladder.rungs.entries()) {
-    const kind = Kind.builtIn.kinds.find(({ tag }) => tag === spec?._tag)
+    const kind = [...Kind.builtIn.kinds, Kind.decide].find(({ tag }) => tag === spec?._tag)
     if (kind === undefined) continue
     const keys = Object.keys(kind.schema.fields).filter((key) => key !== "_tag")
     yield* Problems.decode<unknown, unknown>(kind.schema, spec, { tags: {}, keysAt: () => keys }).pipe(

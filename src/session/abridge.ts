@@ -234,5 +234,6 @@ const about = (
     const first = decision.inPlace ? slot : decision.seqs[0]!
     return [{ ...decision, seqs: [first, ...seqs.filter((seq) => seq !== first)] }]
   }
-  return seqs.length === 0 ? [] : [{ _tag: "Remove", seqs, at: decision.at }]
+  if (seqs.length === 0) return []
+  return [decision._tag === "Remove" ? { ...decision, seqs } : { _tag: "Remove", seqs, at: decision.at }]
 }
