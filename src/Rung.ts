@@ -15,7 +15,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Decision from "./Decision.ts"
 import * as Climb from "./ladder/climb.ts"
-import * as Decide from "./ladder/decide.ts"
+import * as Judging from "./ladder/decide.ts"
 import type * as DraftInternal from "./ladder/draft.ts"
 import * as Large from "./ladder/large.ts"
 import * as Options from "./ladder/options.ts"
@@ -488,7 +488,7 @@ export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung<neve
 export { Decide, DecideFailed } from "./ladder/decide.ts"
 
 /** What a rung that asks may fail with: nothing, unless it is to fail where the model does. */
-type Asking<When extends Decide.Decide["whenFailed"]> = When extends "fail" ? Decide.DecideFailed : never
+type Asking<When extends Judging.Decide["whenFailed"]> = When extends "fail" ? Judging.DecideFailed : never
 
 /**
  * Asks a model, in batches, whether old entries are still needed, and removes first what is needed least: whole units that
@@ -516,8 +516,8 @@ type Asking<When extends Decide.Decide["whenFailed"]> = When extends "fail" ? De
  * @category constructors
  * @since 0.1.0
  */
-export const decide = <When extends Decide.Decide["whenFailed"] = "fallBack">(
-  options: Partial<Omit<Decide.Decide, "timeout" | "whenFailed">> & {
+export const decide = <When extends Judging.Decide["whenFailed"] = "fallBack">(
+  options: Partial<Omit<Judging.Decide, "timeout" | "whenFailed">> & {
     readonly timeout?: Duration.Input
     readonly whenFailed?: When
   } = {}
@@ -525,7 +525,7 @@ export const decide = <When extends Decide.Decide["whenFailed"] = "fallBack">(
   const { batch = 20, calls = 3, chars = 1_000, keep = 12, timeout = "20 seconds", whenFailed = "fallBack" } = options
   // What is no duration is refused where a policy is made, with the rest of the spec.
   const deadline = Option.getOrElse(Duration.fromInput(timeout), () => Duration.zero)
-  const asked = Decide.stage({ batch, calls, chars, keep, timeout: deadline, whenFailed })
+  const asked = Judging.stage({ batch, calls, chars, keep, timeout: deadline, whenFailed })
   const spec = { _tag: "decide", ...options, timeout: Duration.toMillis(deadline) }
   // It fails only where it was asked to, which is what the type says.
   return { ...make("decide", asked as Stage.Stage<Asking<When>, DecisionModel.DecisionModel>), spec }

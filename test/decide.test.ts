@@ -1,13 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Estimator from "effect-compaction/Estimator"
 import * as Kind from "effect-compaction/Kind"
 import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
 import * as Rung from "effect-compaction/Rung"
 import * as SessionStore from "effect-compaction/SessionStore"
 import * as Stage from "effect-compaction/Stage"
+import * as TokenMeter from "effect-compaction/TokenMeter"
 import * as AiError from "effect/ai/AiError"
 import * as DecisionModel from "effect/ai/DecisionModel"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -250,6 +253,22 @@ describe("a session with Rung.decide", () => {
       })))
       assert.deepStrictEqual(asked.calls.slice(2).flat().slice(0, 3), [3, 5, 7])
       assert.deepStrictEqual(repeated(asked).slice(0, 3), [3, 5, 7])
+    }))
+
+  it.effect("makes no more calls a boundary where a count of the provider's has the ladder climbed twice", () =>
+    Effect.gen(function*() {
+      const { asked, provide } = scripted(() => 0.9)
+      const price = (content: Prompt.Prompt) =>
+        content.content.reduce((sum, message) => sum + Estimator.chars.price(message), 0)
+      // The smaller the view the more it counts, so that the second count is above the aim.
+      const layer = TokenMeter.layerCounter((content) => Effect.succeed(price(content) + 2_500))
+      const request = yield* provide(Effect.scoped(Effect.gen(function*() {
+        const manager = yield* ContextManager.make(seeded({ settings, ladder }))
+        yield* manager.append(prompt(user("begin"), ...more(0, 24).content))
+        return yield* manager.request
+      }))).pipe(Effect.provide(layer))
+      assert.isTrue(request.events.some(({ _tag }) => _tag === "Compacted"))
+      assert.strictEqual(asked.calls.length, 2)
     }))
 
   it.effect("is a kind that an app adds, checked as the others are", () =>

@@ -60,7 +60,7 @@ export const stage = <E, R>(
         continue
       }
       const view = Draft.toView(draft, draft.edits.length)
-      const next = yield* run.stage({ ...pass, view, memory })
+      const next = yield* run.stage({ ...pass, aim: aim.price, view, memory })
       memory = next.memory
       if (next.view !== view) draft = adopt(draft, at + 1, next.view)
     }

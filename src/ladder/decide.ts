@@ -1,6 +1,7 @@
 import * as AiDecision from "effect/ai/Decision"
 import * as DecisionModel from "effect/ai/DecisionModel"
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -172,9 +173,10 @@ interface Asked {
 
 const ask = Effect.fnUntraced(function*(
   draft: Draft.Draft,
-  { batch, calls, chars }: Decide,
-  { answers, excess, told, units }: {
+  { batch, chars }: Decide,
+  { answers, calls, excess, told, units }: {
     readonly units: ReadonlyArray<Unit>
+    readonly calls: number
     readonly answers: Answers
     readonly excess: number
     readonly told: Asked
@@ -206,6 +208,17 @@ const ask = Effect.fnUntraced(function*(
 
 const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
   Cause.hasInterruptsOnly(cause) ? "interrupted" : reasonOf(Cause.squash(cause))
+
+/**
+ * What a pass has asked so far, by what it shares from stage to stage. It may climb a ladder twice: after it was counted
+ * anew, or where a person asked for another aim.
+ */
+interface Spent {
+  calls: number
+  milliseconds: number
+}
+
+const spentIn = new WeakMap<Stage.Pass["written"], Spent>()
 
 /** Asks within the deadline; why it came to no end, if so. */
 const within = <E, R>(asking: Effect.Effect<void, E, R>, timeout: Duration.Duration) =>
@@ -243,42 +256,59 @@ const pruned = (units: ReadonlyArray<Unit>, answers: Answers): { readonly [key: 
   ]))
 }
 
+/** Asks what may be asked still, and remembers what was answered. */
+const judge = Effect.fnUntraced(function*(
+  given: Stage.Pass,
+  draft: Draft.Draft,
+  options: Decide,
+  { answers, units }: { readonly units: ReadonlyArray<Unit>; readonly answers: Answers }
+) {
+  const spent = spentIn.get(given.written) ?? { calls: 0, milliseconds: 0 }
+  const left = Duration.toMillis(options.timeout) - spent.milliseconds
+  if (left <= 0) return given
+  const told: Asked = { calls: 0, units: 0, answered: 0 }
+  const began = yield* Clock.currentTimeMillis
+  const excess = given.view.price - aimOf(given)
+  const asking = ask(draft, options, { units, answers, calls: options.calls - spent.calls, excess, told })
+  const failure = yield* within(asking, Duration.millis(left))
+  const milliseconds = (yield* Clock.currentTimeMillis) - began
+  spentIn.set(given.written, {
+    // Whoever failed is not asked again in the same pass.
+    calls: failure === null ? spent.calls + told.calls : options.calls,
+    milliseconds: spent.milliseconds + milliseconds
+  })
+  if (told.calls === 0) return given
+  const pass = Memory.remember(given, answered, pruned(units, answers))
+  yield* CompactionEvent.publish({
+    _tag: "EntriesJudged",
+    calls: told.calls,
+    asked: told.units,
+    answered: told.answered,
+    failure: failure?.cause ?? null,
+    reason: failure?.reason ?? null
+  })
+  if (failure !== null && options.whenFailed === "fail") {
+    return yield* new DecideFailed({ ...failure, calls: told.calls, answered: told.answered })
+  }
+  return pass
+})
+
+const aimOf = ({ aim, sizes }: Stage.Pass): number => aim ?? sizes.target
+
 /** The stage of the rung: asks what it has to, and removes until the view is at its aim. */
 export const stage = (
   options: Decide
 ): Stage.Stage<DecideFailed, DecisionModel.DecisionModel> =>
   Effect.fnUntraced(function*(given) {
-    const aim = given.aim ?? given.sizes.target
-    if (given.view.price <= aim) return given
-    const draft = Draft.make(given.view, {
-      settings: given.settings,
-      limit: given.sizes.limit,
-      locate: given.locate
-    })
+    const { locate, settings, sizes, view } = given
+    const aim = aimOf(given)
+    if (view.price <= aim) return given
+    const draft = Draft.make(view, { settings, limit: sizes.limit, locate })
     const units = unitsOf(draft, options.keep)
     if (units.length === 0) return given
     const answers: Answers = new Map(Object.entries(Memory.recall(given, answered)))
-    const told: Asked = { calls: 0, units: 0, answered: 0 }
-    let pass = given
     // Nothing of a preview is committed, so an answer would be lost.
-    if (!given.isPreview) {
-      const asking = ask(draft, options, { units, answers, excess: given.view.price - aim, told })
-      const failure = yield* within(asking, options.timeout)
-      if (told.calls > 0) {
-        pass = Memory.remember(given, answered, pruned(units, answers))
-        yield* CompactionEvent.publish({
-          _tag: "EntriesJudged",
-          calls: told.calls,
-          asked: told.units,
-          answered: told.answered,
-          failure: failure?.cause ?? null,
-          reason: failure?.reason ?? null
-        })
-      }
-      if (failure !== null && options.whenFailed === "fail") {
-        return yield* new DecideFailed({ ...failure, calls: told.calls, answered: told.answered })
-      }
-    }
+    const pass = given.isPreview ? given : yield* judge(given, draft, options, { units, answers })
     for (const unit of ordered(units, answers)) {
       if (draft.price <= aim) break
       Draft.apply(draft, 1, decisionOf(draft, unit, answers))
