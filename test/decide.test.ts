@@ -261,10 +261,10 @@ describe("a session with Rung.decide", () => {
       const price = (content: Prompt.Prompt) =>
         content.content.reduce((sum, message) => sum + Estimator.chars.price(message), 0)
       // The smaller the view the more it counts, so that the second count is above the aim.
-      const layer = TokenMeter.layerCounter((content) => Effect.succeed(price(content) + 2_500))
+      const layer = TokenMeter.layerCounter((content) => Effect.succeed(price(content) + 1_500))
       const request = yield* provide(Effect.scoped(Effect.gen(function*() {
-        const manager = yield* ContextManager.make(seeded({ settings, ladder }))
-        yield* manager.append(prompt(user("begin"), ...more(0, 24).content))
+        const manager = yield* ContextManager.make(seeded({ settings: { ...settings, maxTokens: 16_000 }, ladder }))
+        yield* manager.append(prompt(user("begin"), ...more(0, 44).content))
         return yield* manager.request
       }))).pipe(Effect.provide(layer))
       assert.isTrue(request.events.some(({ _tag }) => _tag === "Compacted"))

@@ -369,8 +369,7 @@ const rows: ReadonlyArray<Row> = [
     test: SettingsFlags.decode({
       ...Object.fromEntries(Object.keys(SettingsFlags.flags).map((key) => [key, Option.none()])),
       targetUsage: Option.some(2)
-      // The keys are those of the flags.
-    } as SettingsFlags.Values)
+    })
   },
   {
     error: "UnknownRung",
