@@ -6,6 +6,7 @@ import * as Conversations from "effect-compaction/Conversations"
 import * as Marks from "effect-compaction/Marks"
 import * as Policy from "effect-compaction/Policy"
 import * as Recall from "effect-compaction/Recall"
+import * as SessionLog from "effect-compaction/SessionLog"
 import * as SpillStore from "effect-compaction/SpillStore"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Chat from "effect/ai/Chat"
@@ -14,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Fake from "./app/fake.ts"
 import { answers, assistant, calls, prompt, result, session, system, user, words } from "./core/conversation.ts"
+import * as OneLog from "./session/oneLog.ts"
 import * as Sessions from "./summary/Sessions.ts"
 
 /** A fact in each kind of entry, 60 of them; each is one word that stands nowhere else. */
@@ -76,6 +78,8 @@ describe("planted facts", () => {
   }
 })
 
+const filler = Array.from({ length: 30 }, (_, at) => assistant(`${at} ${"done ".repeat(150)}`))
+
 /** A conversation of which all but the newest entries are gone from the view, with so many others in front. */
 const gone = Effect.fnUntraced(function*(
   messages: ReadonlyArray<Prompt.Message>,
@@ -85,7 +89,7 @@ const gone = Effect.fnUntraced(function*(
     settings: { maxTokens: 4_000, notice: false, standingInstructions: 0, ...settings }
   })
   yield* manager.append(prompt(user("Begin."), ...messages))
-  yield* manager.append(prompt(...Array.from({ length: 30 }, (_, at) => assistant(`${at} ${"done ".repeat(150)}`))))
+  yield* manager.append(prompt(...filler))
   yield* manager.request
   return yield* manager.view
 })
@@ -169,8 +173,10 @@ describe("search", () => {
     Effect.gen(function*() {
       const view = yield* gone([
         using("a", "grep", { pattern: "needle" }),
-        answers(resultOf("a", "grep", "nothing"))
+        answers(resultOf("a", "grep", "nothing")),
+        Prompt.makeMessage("assistant", { content: [Prompt.makePart("reasoning", { text: "A hunch, perhaps." })] })
       ])
+      assert.deepStrictEqual((yield* Recall.search(view, "hunch")).found.map(({ seq }) => seq), [3])
       assert.deepStrictEqual((yield* Recall.search(view, "grep needle")).found.map(({ seq }) => seq), [1])
     }))
 
@@ -200,6 +206,40 @@ describe("search", () => {
         "The query repeats too much: it comes to 1642 steps and may have 256. Write smaller numbers."
       ])
       assert.deepStrictEqual((yield* Recall.search(view, `${some.slice(0, -4)}`)).found, [])
+    }))
+})
+
+describe("a session that lasts", () => {
+  it.effect("is searched whole, what a snapshot leaves out too", () =>
+    Effect.gen(function*() {
+      const log = yield* OneLog.memory
+      let reads = 0
+      const counting: typeof log = {
+        ...log,
+        read: (options) =>
+          Effect.suspend(() => {
+            if (options?.whole === true) reads++
+            return log.read(options)
+          })
+      }
+      const opened = ContextManager.open("session", {
+        settings: { maxTokens: 4_000, notice: false, standingInstructions: 0 }
+      }).pipe(OneLog.provide(counting))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const manager = yield* opened
+        yield* manager.append(prompt(user("Begin."), assistant(`needle ${"x".repeat(400)}`), ...filler))
+        yield* manager.requestWith({ recall: true })
+        yield* manager.flush
+        yield* SessionLog.snapshot(counting)
+      }))
+      const manager = yield* opened
+      // The request lays out nothing of what has left the view, and says what it said before.
+      assert.match(textOf(yield* manager.request), /done/)
+      const before = reads
+      const { found } = yield* Recall.search(yield* manager.view, "needle")
+      assert.deepStrictEqual(found.map(({ seq }) => seq), [1])
+      assert.strictEqual(reads, before + 1)
+      assert.include((yield* Recall.read(yield* manager.view, 1)).text, "needle")
     }))
 })
 
