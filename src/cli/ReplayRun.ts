@@ -77,7 +77,7 @@ const jsonOf = ({ report }: Replay.Replay, story: Story.Story | undefined): stri
   Shown.json(
     story === undefined
       ? report
-      : { ...report, boundaries: story.boundaries, entries: story.trace.entries, changes: story.trace.changes }
+      : { ...report, ...Story.dataOf(story) }
   )
 
 /** Replays one file under each policy and prints it; returns the exit code it asks for. */

@@ -73,6 +73,28 @@ const exported = Command.make(
   Command.withShortDescription("Write a session as JSON")
 )
 
+const page = Command.make(
+  "html",
+  {
+    ...SessionSource.source,
+    target: Argument.String("file").pipe(
+      Argument.withDescription("The file to write; without it, or with -, standard output"),
+      Argument.optional
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Print the data of the page as one line of JSON"),
+      Flag.withDefault(false)
+    )
+  },
+  (values) => Effect.flatMap(Effect.promise(() => import("./SessionHtml.ts")), ({ run }) => run(values))
+).pipe(
+  Command.withDescription(
+    "Writes what became of every entry of a session, request by request, and what each boundary cost and saved: one page that "
+      + "needs no network, as that of replay --html.\n\nExit codes: 0 fine, 1 bad input, 2 wrong usage."
+  ),
+  Command.withShortDescription("Write a page that shows what became of a session")
+)
+
 const policy = Flag.String("policy").pipe(
   Flag.withMetavar("NAME|FILE"),
   Flag.withDescription("Policy of the pass: a preset, recommended by default, or a JSON file"),
@@ -144,5 +166,5 @@ export const make = <Kinds extends ReadonlyArray<Kind.Any>>(known: Effect.Effect
         + "repaired."
     ),
     Command.withShortDescription("Look into the log of a session"),
-    Command.withSubcommands([inspect, verify, explain, exported, preview(known), undo, SessionMcp.command])
+    Command.withSubcommands([inspect, verify, explain, exported, preview(known), undo, page, SessionMcp.command])
   )

@@ -78,32 +78,26 @@ export const saidOf = (
   return words.join("; ")
 }
 
-const boundariesOf = ({ report: { rows }, rungs }: Replay.Replay): ReadonlyArray<Boundary> => {
-  const at = rows.filter(({ boundary }) => boundary !== null).map(({ request }) => request)
-  return rows.flatMap(({ boundary, prefixKept, request }) => {
-    if (boundary === null) return []
-    const { after, before, freed, level } = boundary
-    const kept = prefixKept * (rows[request - 2]?.viewTokens ?? 0)
-    const rewritten = Math.max(0, Math.round(after - kept))
-    const until = at.find((each) => each > request) ?? rows.length + 1
-    const saved = freed * (until - request)
-    return [{
-      request,
-      rung: rungs[level - 1] ?? String(level),
-      before,
-      after,
-      freed,
-      rewritten,
-      saved,
-      ...Price.ofBoundary(Price.presets[priced], { rewritten, freed: saved })
-    }]
-  })
+/** A boundary, before it is known how long it lasts. */
+export type Made = Pick<Boundary, "request" | "rung" | "before" | "after" | "freed" | "rewritten">
+
+/** What a story is made of; the moments without what the conversation costs whole. */
+interface Parts extends Pick<Story, "file" | "policy" | "limit" | "trace"> {
+  readonly moments: ReadonlyArray<Omit<Moment, "whole">>
+  readonly boundaries: ReadonlyArray<Made>
 }
 
-/** The story of a replay that was traced. */
-export const ofReplay = (replay: Replay.Replay, trace: Trace.Trace): Story => {
-  const { budget, file, policy, rows } = replay.report
-  const added = rows.map(() => 0)
+/** The boundaries, with what each saves up to the next one. */
+const lasting = (made: ReadonlyArray<Made>, requests: number): ReadonlyArray<Boundary> =>
+  made.map((each, at) => {
+    const { freed, request, rewritten } = each
+    const saved = freed * ((made[at + 1]?.request ?? requests + 1) - request)
+    return { ...each, saved, ...Price.ofBoundary(Price.presets[priced], { rewritten, freed: saved }) }
+  })
+
+/** The story of a conversation that was traced. */
+export const make = ({ boundaries, moments, trace, ...rest }: Parts): Story => {
+  const added = moments.map(() => 0)
   const known = new Set<number>()
   for (const { request, seq } of trace.changes) {
     if (known.has(seq)) continue
@@ -113,16 +107,36 @@ export const ofReplay = (replay: Replay.Replay, trace: Trace.Trace): Story => {
   }
   let whole = 0
   return {
-    file,
-    policy,
-    limit: budget,
-    moments: rows.map((row, index) => ({
-      request: row.request,
-      tokens: row.viewTokens,
-      whole: whole += added[index] ?? 0,
-      said: saidOf(row)
-    })),
-    boundaries: boundariesOf(replay),
+    ...rest,
+    moments: moments.map((moment, index) => ({ ...moment, whole: whole += added[index] ?? 0 })),
+    boundaries: lasting(boundaries, moments.length),
     trace
   }
 }
+
+const madeIn = ({ report: { rows }, rungs }: Replay.Replay): ReadonlyArray<Made> =>
+  rows.flatMap(({ boundary, prefixKept, request }) => {
+    if (boundary === null) return []
+    const { after, before, freed, level } = boundary
+    const kept = prefixKept * (rows[request - 2]?.viewTokens ?? 0)
+    const rewritten = Math.max(0, Math.round(after - kept))
+    return [{ request, rung: rungs[level - 1] ?? String(level), before, after, freed, rewritten }]
+  })
+
+/** The story of a replay that was traced. */
+export const ofReplay = (replay: Replay.Replay, trace: Trace.Trace): Story => {
+  const { budget, file, policy, rows } = replay.report
+  return make({
+    file,
+    policy,
+    limit: budget,
+    moments: rows.map((row) => ({ request: row.request, tokens: row.viewTokens, said: saidOf(row) })),
+    boundaries: madeIn(replay),
+    trace
+  })
+}
+
+/** The data of a page. */
+export const dataOf = (
+  { boundaries, trace: { changes, entries } }: Story
+): Pick<Story, "boundaries"> & Trace.Trace => ({ boundaries, entries, changes })

@@ -27,7 +27,7 @@ interface Change {
 }
 
 /**
- * An entry: who said it, what it is, and what it costs whole, in tokens. `isSaid`: it is of the conversation, not of the
+ * An entry, by its place in the trace, which is its seq in the session as long as nothing of that was dropped: who said it, what it is, and what it costs whole, in tokens. `isSaid`: it is of the conversation, not of the
  * library. `text`: how it reads, where texts were asked for.
  */
 interface Entry {
@@ -50,6 +50,8 @@ export interface Tracing {
   readonly trace: Trace
   /** Takes down what a request has left. */
   readonly note: (request: number, view: View.View) => void
+  /** Takes down that the entries from one on are of the session no more: those that come under their numbers are others. */
+  readonly drop: (request: number, from: number) => void
 }
 
 /** The longest text of an entry that a page holds, in characters, and what of it is its end. */
@@ -129,9 +131,10 @@ const changeOf = (
   receipt: View.Receipt,
   item: View.Item | undefined,
   entry: Transcript.Entry,
-  firstHuman: number
+  firstHuman: number,
+  places: ReadonlyArray<number>
 ): Omit<Change, "text"> => {
-  const { seq } = receipt
+  const seq = places[receipt.seq] ?? receipt.seq
   const tokens = item?.price ?? 0
   switch (receipt._tag) {
     case "Kept":
@@ -145,7 +148,13 @@ const changeOf = (
         why: `${receipt.decisions.map(wordsOf).join(", then ")} at request ${request}`
       }
     case "Covered":
-      return { seq, request, state: "summarised", tokens, why: `in the summary that is entry ${receipt.checkpoint}` }
+      return {
+        seq,
+        request,
+        state: "summarised",
+        tokens,
+        why: `in the summary that is entry ${places[receipt.checkpoint]}`
+      }
     case "Lost":
       return { seq, request, state: "removed", tokens, why: `removed at request ${request}` }
     case "Waiting":
@@ -158,7 +167,7 @@ const changeOf = (
 
 /** What tells two states of an entry apart. */
 const keyOf = (receipt: View.Receipt): string => {
-  if (receipt._tag === "Altered") return `Altered ${receipt.decisions.length}`
+  if (receipt._tag === "Altered") return `Altered ${receipt.decisions.length} ${receipt.decisions.at(-1)?.at}`
   return receipt._tag === "Covered" ? `Covered ${receipt.checkpoint}` : receipt._tag
 }
 
@@ -167,34 +176,59 @@ export const make = (hasTexts: boolean): Tracing => {
   const entries: Array<Entry> = []
   const changes: Array<Change> = []
   const keys: Array<string> = []
+  /** By seq: the place of an entry in the trace, and how it reads whole. */
+  const places: Array<number> = []
+  const messages: Array<{ readonly message: Prompt.Message; readonly text: string }> = []
+  /** What an entry reads where it is another text than before: what a system says may be replaced. */
+  const replacedBy = (seq: number, { message }: Transcript.Entry): string | undefined => {
+    const known = messages[seq]
+    if (!hasTexts || known === undefined || known.message === message) return undefined
+    const text = textOf(message)
+    messages[seq] = { message, text }
+    return text === known.text ? undefined : text
+  }
   return {
     trace: { entries, changes },
     note: (request, view) => {
       const { items, transcript } = view
       const bySeq = new Map(items.map((item) => [item.seq, item]))
       const firstHuman = transcript.entries.findIndex(({ human }) => human)
-      for (const receipt of View.receipts(view)) {
-        const { seq } = receipt
-        const entry = transcript.entries[seq]
-        const key = keyOf(receipt)
-        if (entry === undefined || keys[seq] === key) continue
-        if (keys[seq] === undefined) {
-          entries[seq] = {
-            seq,
-            role: entry.role,
-            what: whatOf(entry),
-            tokens: entry.price,
-            isSaid: entry.origin === "caller",
-            text: hasTexts ? textOf(entry.message) : ""
-          }
-        }
-        keys[seq] = key
-        const item = bySeq.get(seq)
-        changes.push({
-          ...changeOf(request, receipt, item, entry, firstHuman),
-          text: hasTexts && receipt._tag === "Altered" && item !== undefined ? textOf(item.message) : null
+      for (let seq = places.length; seq < view.length; seq++) {
+        const entry = transcript.entries[seq]!
+        const text = hasTexts ? textOf(entry.message) : ""
+        places.push(entries.length)
+        messages.push({ message: entry.message, text })
+        entries.push({
+          seq: entries.length,
+          role: entry.role,
+          what: whatOf(entry),
+          tokens: entry.price,
+          isSaid: entry.origin === "caller",
+          text
         })
       }
+      for (const receipt of View.receipts(view)) {
+        const { seq } = receipt
+        const entry = transcript.entries[seq]!
+        const key = keyOf(receipt)
+        const replaced = replacedBy(seq, entry)
+        if (keys[seq] === key && replaced === undefined) continue
+        keys[seq] = key
+        const item = bySeq.get(seq)
+        const change = changeOf(request, receipt, item, entry, firstHuman, places)
+        const isAltered = hasTexts && receipt._tag === "Altered" && item !== undefined
+        changes.push(
+          replaced === undefined
+            ? { ...change, text: isAltered ? textOf(item.message) : null }
+            : { ...change, why: `another text since request ${request}`, text: replaced }
+        )
+      }
+    },
+    drop: (request, from) => {
+      for (const seq of places.slice(from)) {
+        changes.push({ seq, request, state: "removed", tokens: 0, why: "taken back with its message", text: null })
+      }
+      for (const list of [keys, places, messages]) list.length = Math.min(list.length, from)
     }
   }
 }

@@ -61,15 +61,18 @@ export type Preview = typeof Preview.Type
 const isSame = (a: View.Item, b: View.Item): boolean =>
   a === b || (a.seq === b.seq && a.price === b.price && a.alterations.length === b.alterations.length)
 
-/** The price of what stands behind the first change of a view. */
-const rebuiltOf = (before: View.View, after: View.View): number => {
-  if (before === after) return 0
+/** The price of what stands in front of the first change of a view. */
+export const keptOf = (before: View.View, after: View.View): number => {
   const first = after.items.findIndex((item, at) => {
     const known = before.items[at]
     return known === undefined || !isSame(known, item)
   })
-  return first < 0 ? 0 : after.items.slice(first).reduce((sum, { price }) => sum + price, 0)
+  return (first < 0 ? after.items : after.items.slice(0, first)).reduce((sum, { price }) => sum + price, 0)
 }
+
+/** The price of what stands behind the first change. */
+const rebuiltOf = (before: View.View, after: View.View): number =>
+  before === after ? 0 : after.price - keptOf(before, after)
 
 /** What becomes of the entries of a view. */
 const fatesOf = (before: View.View, after: View.View): Preview["entries"] => {

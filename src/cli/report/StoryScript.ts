@@ -117,7 +117,7 @@ for (const article of document.querySelectorAll("article.story")) {
     find(".who").textContent = nameOf(seq) + "; at request " + request + ": " + state + ", " + format.format(tokens) + " tokens"
       + (why === "" ? "" : "; " + why)
     find(".before").textContent = before?.[5] ?? whole
-    find(".after").textContent = state === "whole" ? whole
+    find(".after").textContent = state === "whole" ? text ?? whole
       : summary !== null && entries[summary[1]] !== undefined ? entries[summary[1]][4]
       : text ?? "(not in the view)"
   }
