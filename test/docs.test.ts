@@ -7,7 +7,7 @@
  * printed. A line that is never reached is wrong like any other.
  *
  * Examples are written into a folder below `node_modules/.cache`, checked by one run of the compiler and run in one
- * process. The programs in docs/examples run in a process each and must end with exit code 0.
+ * process. The programs in docs/examples run in a process each, must print something and end with exit code 0.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -171,6 +171,13 @@ describe("examples in the documentation", () => {
     assert.isAbove(modules.flatMap(({ values }) => values).length, 3)
   })
 
+  it("of README.md and of docs all print something", () => {
+    const silent = examples.filter(({ code, file }) =>
+      !file.startsWith("src/") && !code.some((line) => /console\.(log|error)/.test(line))
+    )
+    assert.deepStrictEqual(silent.map(({ file, line }) => `${file}:${line}`), [])
+  })
+
   it.effect("compile", () =>
     Effect.gen(function*() {
       const tsc = join(root, "node_modules", "typescript", "bin", "tsc")
@@ -215,6 +222,9 @@ describe("examples in the documentation", () => {
       Effect.gen(function*() {
         const { code, out } = yield* run(process.execPath, ".ci/ts.mjs", join("docs", "examples", name))
         assert.strictEqual(code, 0, out)
+        assert.notStrictEqual(out.trim(), "", "it prints nothing")
+        // README.md shows what this one prints.
+        if (name === "before-after.ts") assert.include(readFileSync(join(root, "README.md"), "utf8"), out.trim())
       }), 120_000)
   }
 })
