@@ -88,6 +88,18 @@ export const inPrices = (self: Sizes, scale: number): Sizes =>
   }
 
 /**
+ * The sizes of a budget where the prompt cache is cold anyway: a pass begins no later and goes no less deep.
+ *
+ * @category converting
+ * @since 0.1.0
+ */
+export const whenCold = (self: Budget, { target, threshold }: Settings.WhenCold): Budget => ({
+  ...self,
+  trigger: Math.min(self.trigger, threshold * self.limit),
+  target: Math.min(self.target, Math.floor(self.limit * target))
+})
+
+/**
  * Resolves the budget of a request.
  *
  * **Details**

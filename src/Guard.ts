@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "./CompactionEvent.ts"
@@ -80,15 +81,48 @@ const warned = Effect.fnUntraced(function*(pass: Stage.Pass) {
 
 /**
  * What a pass must free, in tokens, under a budget of `limit` tokens: a `clearAtLeast` below 1 is a ratio of it, any
- * other a number of tokens; rounded down. 0 asks for nothing.
+ * other a number of tokens; rounded down. 0 asks for nothing; `"auto"` is {@link worthOf} of the pass.
  *
  * @category getters
  * @since 0.1.0
  */
 export const requiredOf = (settings: Settings.Settings, limit: number): number => {
   const floor = settings.clearAtLeast
-  if (floor === null) return 0
+  if (floor === null || floor === "auto") return 0
   return Math.max(0, Settings.amountOf(floor, limit))
+}
+
+/** What a token costs that is read from the provider's cache, and one that is written to it, for one that is neither. */
+const cacheRead = 0.1
+const cacheWrite = { short: 1.25, long: 2 }
+/** A prefix that is kept as long costs more to write. */
+const longLife = Duration.toMillis("1 hour")
+/** After so many answers of which nothing was read from a cache there is none. */
+const tellingAnswers = 5
+
+/**
+ * What a pass must free, in the provider's tokens, to save in the requests until the next boundary what its cold cache costs.
+ *
+ * **Details**
+ *
+ * What stays in the view is written to the cache once more instead of read from it; what left it is not read at each of the
+ * requests to come. Of those there are as many as the view has room to grow, at the pace at which the session grew so far. A
+ * prefix that is cold anyway, or that the provider's bills show is never read from a cache, costs nothing. Prices are those
+ * that providers ask: a tenth for what is read, a quarter more for what is written, twice as much where it is kept for an hour.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const worthOf = (before: Stage.Pass, after: Stage.Pass): number => {
+  const { answers, cacheRead: read, requests } = before.served
+  if (before.cold !== null || (answers >= tellingAnswers && read === 0)) return 0
+  const stays = after.view.price * before.scale
+  const came = before.view.transcript.entries.reduce((sum, { price }) => sum + price, 0) * before.scale
+  const growth = Math.max(1, came / Math.max(1, requests))
+  const left = Math.max(1, (before.budget.trigger - stays) / growth)
+  const { cacheLife } = before.settings
+  const write = cacheLife !== undefined && Duration.toMillis(cacheLife) >= longLife ? cacheWrite.long : cacheWrite.short
+  return Math.ceil(stays * (write - cacheRead) / (cacheRead * left))
 }
 
 const unsatisfied = (
@@ -139,6 +173,9 @@ const saysNothingNew = (pass: Stage.Pass): boolean => {
  * to free enough, or that occupies more than the budget. The others are taken back in silence; `countSkips: "every"` counts
  * them too. The setting changes no view.
  *
+ * A prefix that is cold anyway (`cacheLife`) costs nothing, so nothing is asked of its pass. With `"auto"` a pass must free
+ * what pays for its cold cache ({@link worthOf}); over the budget nothing is asked, and no refusal is an error.
+ *
  * The parameter has the name and the meaning of the one in Anthropic's context editing.
  *
  * @category checks
@@ -146,8 +183,11 @@ const saysNothingNew = (pass: Stage.Pass): boolean => {
  */
 export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntraced(function*(before, after) {
   const { budget, cause, settings } = before
-  const required = requiredOf(settings, budget.limit)
-  if (required === 0 || cause !== "pressure" || after.report.infeasible !== null) return after
+  if (cause !== "pressure" || before.cold !== null || after.report.infeasible !== null) return after
+  const isAuto = settings.clearAtLeast === "auto"
+  const required = isAuto ? worthOf(before, after) : requiredOf(settings, budget.limit)
+  // Over the budget the alternative is no warm cache but a refusal.
+  if (required === 0 || isAuto && before.view.price > before.sizes.limit) return after
   const memory = Stage.recall(before, clearFloor)
   const baseline = before.view.price
   // In the provider's tokens, as what is required; the scale is 1 unless the amount is sized in them.
@@ -177,7 +217,8 @@ export const clearAtLeast: Stage.Check<ClearFloorUnsatisfied> = Effect.fnUntrace
     protectedToolResults: settings.protectedToolResults
   }
   yield* CompactionEvent.publish(event)
-  if (streak >= Math.max(1, settings.maxConsecutiveSkips)) {
+  // That a pass is not worth it yet is no failure.
+  if (!isAuto && streak >= Math.max(1, settings.maxConsecutiveSkips)) {
     yield* warned(Stage.remember(before, clearFloor, { ...memory, streak }))
     return yield* unsatisfied(event, before)
   }

@@ -69,7 +69,7 @@ type FieldsType = typeof Fields.Type
  *
  * - `messages`, `decisions`: those that stand, oldest first. `entries`: how many entries the messages make, `checkpoints` of
  *   them this library's own. `abridged`: what a snapshot left out since no view shows it any more.
- * - `call`: what was particular to the last request. `asked`: what it asked for, `null` when something came of it. `sent`: the
+ * - `call`: what was particular to the last request, `sentAt` when it was sent, where that is noted. `asked`: what it asked for, `null` when something came of it. `sent`: the
  *   request that counts as sent. `unsent`: what held before it, until something comes of it. `requests`: how many there were.
  *   `counted`, `resolved`: what the last request counted, and of which budget. `repaired`: up to which entry repairs were told.
  * - `meter`: what was billed, and what is in flight. `maximum`, `maximumRoute`: the most that a provider takes, in tokens, and
@@ -109,6 +109,7 @@ export const initial: State = {
   requests: 0,
   asked: null,
   call: {},
+  sentAt: null,
   counted: null,
   resolved: null,
   maximum: null,
@@ -212,6 +213,7 @@ const send = (self: State, event: typeof Events.Sent.Type): State => {
     ...self,
     asked,
     call,
+    sentAt: event.at ?? null,
     counted,
     resolved,
     tail: event.tail,

@@ -205,6 +205,33 @@ export const isSummaryWorth = ({ maxSizes }: Summary, target: number): boolean =
   maxSizes === null || target <= maxSizes * summarySize
 
 /**
+ * How a pass is made where the prompt cache of the provider is cold anyway, so that a boundary costs nothing: from which ratio
+ * of the budget on (`threshold`), and down to which (`target`).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const WhenCold = Schema.Struct({
+  threshold: Schema.Finite.check(
+    Schema.isBetween(
+      { minimum: 0, maximum: 1, exclusiveMinimum: true },
+      { message: "write a ratio above 0 and up to 1, for example 0.5" }
+    )
+  ),
+  target: share("write a ratio from 0 to below threshold, for example 0.3")
+}).check(
+  Schema.makeFilter(({ target, threshold }) =>
+    target < threshold ? undefined : { path: ["target"], issue: `write a ratio below threshold (${threshold})` }
+  )
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type WhenCold = typeof WhenCold.Type
+
+/**
  * The settings of a session.
  *
  * **Details**
@@ -220,10 +247,13 @@ export const isSummaryWorth = ({ maxSizes }: Summary, target: number): boolean =
  * - `truncateChars`: what a truncated result keeps, in characters. `budgetTokens`, `budgetByTool`: the same in tokens,
  *   for every tool and by tool name. `shape`: from the head alone, or from both ends. `exemptTools`: never truncated.
  * - `clearAtLeast`: what a pass must free to be worth a cold prompt cache, as a ratio of the budget below 1, else in
- *   tokens; `null` is off. `maxConsecutiveSkips`: how many refusals in a row become an error. `countSkips`: which of them
+ *   tokens; `"auto"` works it out of what the rebuild costs and how long the view will last; `null` is off. `maxConsecutiveSkips`: how many refusals in a row become an error. `countSkips`: which of them
  *   count and are published: once one did, only those of a view that has grown to where a pass to the same aim must free
  *   enough, or that is over the budget (the default), or every one. `clearFloorWhenOverBudget`: whether a refusal also stands when the
  *   view is over the budget.
+ * - `cacheLife`: how long the provider keeps a prefix that nobody asks for. With it a session knows when its prefix is cold
+ *   anyway: nothing was sent yet, the last request is older than that, or another route, other tools or another system prompt
+ *   are sent. There no floor is asked of a pass, and `whenCold` says from when on and how deep one goes.
  * - `whenInfeasible`: what to do when nothing legal fits: send the smallest view, or fail.
  * - `meter`: which count drives the gates; see `TokenMeter`. `sizing`: whether the amount is sized in prices or in the
  *   provider's tokens (the default with `calibrated`). `provenanceGate`: whether nothing is decided on an estimate (the
@@ -272,15 +302,25 @@ export const Settings = Schema.Struct({
   ),
   exemptTools: key(Schema.Array(Schema.String), []),
   clearAtLeast: key(
-    Schema.NullOr(
+    Schema.Union([
+      Schema.Null,
+      Schema.Literal("auto"),
       Schema.Finite.check(
         Schema.isGreaterThan(0, {
-          message: "write null to turn it off, a ratio below 1, or a number of tokens, for example 20000"
+          message: "write null to turn it off, \"auto\", a ratio below 1, or a number of tokens, for example 20000"
         })
       )
-    ),
+    ]),
     null
   ),
+  cacheLife: Schema.optionalKey(
+    Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
+      Schema.makeFilter((duration) =>
+        Duration.toMillis(duration) > 0 ? undefined : "write a duration above 0, for example \"5 minutes\""
+      )
+    )
+  ),
+  whenCold: Schema.optionalKey(WhenCold),
   maxConsecutiveSkips: key(Schema.Int, 3),
   countSkips: key(Schema.Literals(["every", "whenGrown"]), "whenGrown"),
   clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
@@ -316,6 +356,14 @@ export const Settings = Schema.Struct({
       path: ["targetUsage"],
       issue: `write a ratio below compactThreshold (${settings.compactThreshold}): `
         + "a pass that aims where it is triggered would run at every request"
+    }
+  ),
+  Schema.makeFilter(({ cacheLife, whenCold }) =>
+    whenCold === undefined || cacheLife !== undefined ? undefined : {
+      path: ["whenCold"],
+      issue:
+        "write cacheLife too, how long the provider keeps a prefix, for example \"5 minutes\": without it no prefix is "
+        + "known to be cold"
     }
   )
 )

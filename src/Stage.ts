@@ -77,6 +77,28 @@ export interface Report {
 export type Cause = "pressure" | "manual" | "overflow"
 
 /**
+ * Why the prompt cache of the provider is cold anyway: nothing was sent yet, or nobody knows when (`notSent`); the last request
+ * is older than a prefix is kept (`idle`); another `route`, other `tools` or another `system` prompt are sent.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Cold = "notSent" | "idle" | "route" | "tools" | "system"
+
+/**
+ * What a session was billed so far, as far as a stage needs it: how many requests there were and how many answers, and how
+ * many tokens of them were read from the provider's cache.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Served {
+  readonly requests: number
+  readonly answers: number
+  readonly cacheRead: number
+}
+
+/**
  * One pass over one view.
  *
  * **Details**
@@ -88,6 +110,8 @@ export type Cause = "pressure" | "manual" | "overflow"
  *   its system entries and of what is not in the view, in tokens.
  * - `budget`: in the provider's tokens, as `count` is. `sizes`: the same in prices, for the arithmetic of the ladder;
  *   `scale` is the provider's tokens for one token of price, 1 unless the amount is sized in the provider's tokens.
+ * - `cold`: why a boundary costs nothing now; `null` where it does, or where the policy has no `cacheLife`. `served`: what was
+ *   billed so far.
  * - `generation`: how many boundaries the session has had. `memory`: what stages remember; see {@link memory}.
  * - `payload`: what the view `before` carries; measured when it is asked for.
  * - `locate`: where the full text of a result that is shortened will lie.
@@ -113,6 +137,8 @@ export interface Pass {
   readonly scale: number
   readonly count: TokenMeter.Reading
   readonly settings: Settings.Settings
+  readonly cold: Cold | null
+  readonly served: Served
   readonly generation: number
   readonly memory: Memory
   /** The memory that was written last in this pass, whether or not the stage that wrote it succeeded. */
@@ -189,6 +215,8 @@ export const fromPrompt = Effect.fnUntraced(function*(
     scale: 1,
     count: TokenMeter.estimate(view.price),
     settings,
+    cold: null,
+    served: { requests: 0, answers: 0, cacheRead: 0 },
     generation: 0,
     memory: noMemory,
     written: { memory: noMemory },

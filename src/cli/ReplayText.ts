@@ -45,6 +45,7 @@ const triggerLine = (budget: Budget.Budget, settings: Settings.Settings): string
 
 const floorOf = ({ clearAtLeast }: Settings.Settings): string => {
   if (clearAtLeast === null) return ""
+  if (clearAtLeast === "auto") return ", a pass must free what pays for its cold cache"
   return clearAtLeast < 1
     ? `, a pass must free ${percent(clearAtLeast, 1)} of the budget`
     : `, a pass must free ${number(clearAtLeast)} tokens`

@@ -106,9 +106,24 @@ export const flags = {
     "Tool whose results are never truncated; may be given several times"
   ),
   clearAtLeast: flag(
-    Flag.Finite("clear-at-least"),
+    Flag.String("clear-at-least").pipe(Flag.map(valueOf)),
     "FLOOR",
-    "What a pass must free to be worth a cold prompt cache: below 1 a ratio of the budget, else tokens (default off)"
+    "What a pass must free to be worth a cold prompt cache: below 1 a ratio of the budget, else tokens; auto, what pays for "
+      + "the cache (default off)"
+  ),
+  cacheLife: flag(
+    Flag.String("cache-life").pipe(Flag.map(valueOf)),
+    "DURATION",
+    "How long the provider keeps a prefix that nobody asks for, for example \"5 minutes\" (default unknown)"
+  ),
+  whenCold: flag(
+    Flag.KeyValuePair("when-cold").pipe(
+      Flag.map((pairs): { readonly [key: string]: unknown } =>
+        Object.fromEntries(Object.entries(pairs).map(([key, text]) => [key, valueOf(text)]))
+      )
+    ),
+    "KEY=VALUE",
+    "How a pass is made where the prefix is cold anyway, for example threshold=0.5 and target=0.3, both given"
   ),
   maxConsecutiveSkips: flag(
     Flag.Int("max-consecutive-skips"),

@@ -74,7 +74,9 @@ const checks: ReadonlyArray<(policy: Checked) => Issue | undefined> = [
   (policy) => {
     const { clearAtLeast, compactThreshold, targetUsage } = policy
     // With an override what is over the budget is compacted all the same: the floor then only delays.
-    if (clearAtLeast === null || policy.clearFloorWhenOverBudget === "override") return undefined
+    if (clearAtLeast === null || clearAtLeast === "auto" || policy.clearFloorWhenOverBudget === "override") {
+      return undefined
+    }
     const isShare = clearAtLeast < 1
     // Without a window or a cap the budget comes with the call, and may be any.
     if (!isShare && policy.window === undefined && policy.maxTokens === undefined) return undefined

@@ -6,14 +6,14 @@ import * as Settings from "../Settings.ts"
 import * as Problems from "./problems.ts"
 import { descriptions } from "./text.ts"
 
-/** Settings as they are written, which is what a manager takes: a duration is the one value that is decoded. */
-export const written = ({ summary, ...settings }: Settings.Settings): Settings.Input => {
+const writtenSummary = ({ timeout, ...rest }: Settings.Summary): typeof Settings.Summary.Encoded =>
+  timeout === undefined ? rest : { ...rest, timeout: Duration.toMillis(timeout) }
+
+/** Settings as they are written, which is what a manager takes: durations are the values that are decoded. */
+export const written = ({ cacheLife, summary, ...rest }: Settings.Settings): Settings.Input => {
+  const settings = cacheLife === undefined ? rest : { ...rest, cacheLife: Duration.toMillis(cacheLife) }
   if (summary === undefined) return settings
-  const { timeout, ...rest } = summary
-  return {
-    ...settings,
-    summary: timeout === undefined ? rest : { ...rest, timeout: Duration.toMillis(timeout) }
-  }
+  return { ...settings, summary: writtenSummary(summary) }
 }
 
 /** The presets as files would write them. */

@@ -20,7 +20,11 @@ export const descriptions: { readonly [K in keyof Settings.Settings | "ladder" |
   budgetByTool: "The same by the name of the tool, in tokens; comes before budgetTokens",
   exemptTools: "The tools whose results are never truncated, pruned or cleared, by name",
   clearAtLeast:
-    "What a pass must free to be worth a cold prompt cache: below 1 a ratio of the budget, else tokens; null, off",
+    "What a pass must free to be worth a cold prompt cache: below 1 a ratio of the budget, else tokens; \"auto\", what pays "
+    + "for the cache; null, off",
+  cacheLife:
+    "How long the provider keeps a prefix that nobody asks for; with it a session knows when a boundary is free",
+  whenCold: "Where the prefix is cold anyway: from which ratio of the budget on a pass runs, and which one it aims at",
   maxConsecutiveSkips: "How many refusals by clearAtLeast in a row become an error; below 1 reads as 1",
   countSkips:
     "Which refusals count: every one, or only those that say something new, once the view has grown so far that the pass "

@@ -1,5 +1,6 @@
 /** What is written of a session: the schemas of its fields and of its events. */
 import * as Prompt from "effect/ai/Prompt"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as CompactionEvent from "../CompactionEvent.ts"
 import * as Decision from "../Decision.ts"
@@ -79,6 +80,8 @@ export const fields = {
   requests: Schema.Natural,
   asked: Asked,
   call: Call,
+  // A session that was saved before there was one has none.
+  sentAt: Schema.NullOr(Schema.Natural).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
   counted: Schema.NullOr(CompactionEvent.TokenCounted),
   resolved: Schema.NullOr(CompactionEvent.BudgetResolved),
   maximum: Schema.NullOr(Schema.Natural),
@@ -158,6 +161,8 @@ export const Sent = Schema.TaggedStruct("Sent", {
   resolved: CompactionEvent.BudgetResolved,
   tail: Tail.Memory,
   price: Schema.Natural,
+  /** When, in milliseconds of the clock, where the policy says how long a prefix is kept. */
+  at: Schema.optionalKey(Schema.Natural),
   envelope: Schema.NullOr(Schema.Struct({ key: Schema.String, price: Schema.Natural }))
 })
 

@@ -86,13 +86,18 @@ export const measure = (turn: Turn.Turn, call: Session.State["call"]): Measured 
 export interface Purpose {
   readonly cause: Stage.Cause
   readonly aim: number | null
+  /** Why the prefix is cold, for a pass that decides by that whether it is worth a boundary. */
+  readonly cold?: Stage.Cold | null
   readonly summarise: ((pass: Pick<Stage.Pass, "budget" | "scale" | "sizes">) => Stage.Pass["summarise"]) | null
 }
 
 /** The pass over a measured view. */
-export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summarise }: Purpose): Stage.Pass => {
+export const passOf = (turn: Turn.Turn, measured: Measured, purpose: Purpose): Stage.Pass => {
+  const { aim, cause, cold = null, summarise } = purpose
   const { runtime: { settings }, state } = turn
-  const { budget, layout, locate, reading, sending } = measured
+  const { layout, locate, reading, sending } = measured
+  const isDeep = cold !== null && settings.whenCold !== undefined
+  const budget = isDeep ? Budget.whenCold(measured.budget, settings.whenCold) : measured.budget
   const before = Layout.lazyView(layout)
   const scale = Settings.isSizedByProvider(settings) && reading.kind === "usage" && before.price > 0
     ? reading.tokens / before.price
@@ -112,6 +117,12 @@ export const passOf = (turn: Turn.Turn, measured: Measured, { aim, cause, summar
     scale,
     count: reading,
     settings,
+    cold,
+    served: {
+      requests: state.requests,
+      answers: state.figures.usage.answers,
+      cacheRead: state.figures.usage.cacheRead
+    },
     generation: state.generation,
     memory: state.memory,
     written: { memory: state.memory },

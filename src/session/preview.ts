@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Stage from "../Stage.ts"
 import { reasonOf } from "../text/reason.ts"
+import * as Cold from "./cold.ts"
 import * as Passes from "./passes.ts"
 import * as Recover from "./recover.ts"
 import * as Spans from "./spans.ts"
@@ -53,6 +54,9 @@ const reasoned = (turn: Turn.Turn, preview: Stage.Preview): Stage.Preview => {
     : { ...preview, reason: toldBy(turn) ?? preview.reason }
 }
 
+const coldOf = (turn: Turn.Turn): Effect.Effect<Stage.Cold | null> =>
+  Effect.suspend(() => Cold.of(turn, turn.state.call, Passes.measure(turn, turn.state.call).layout))
+
 /**
  * What a pass for a cause would do now: the policy's own pass, run in a turn that is never committed. Where the pass would
  * have a summary written, the preview says of what, and no model is asked.
@@ -62,7 +66,7 @@ export const run = <E, R>(
   cause: Stage.Cause,
   { rungs, stage }: Previewing<E, R>
 ): Effect.Effect<Stage.Preview, never, R> =>
-  Effect.suspend(() => {
+  Effect.flatMap(cause === "pressure" ? coldOf(turn) : Effect.succeed(null), (cold) => {
     const now = Passes.measure(turn, turn.state.call)
     const aim = cause === "overflow" ? Recover.aimOf(Recover.refusedPriceOf(turn)) : null
     let plan: Summarise.Plan | undefined
@@ -73,7 +77,7 @@ export const run = <E, R>(
       })
     const choice = aim === null ? Written.ahead : Written.spared(aim)
     const summarise = cause === "manual" ? null : Written.inPass(turn, now.sending, choice, note)
-    const given = { ...Passes.passOf(turn, now, { cause, aim, summarise }), isPreview: true }
+    const given = { ...Passes.passOf(turn, now, { cause, aim, cold, summarise }), isPreview: true }
     if (cause === "manual" && turn.runtime.summaries !== undefined) {
       // A person's command has a summary written, or does nothing: it climbs no ladder.
       const reason = "there is nothing to summarise"

@@ -9,6 +9,7 @@ import type * as SessionStore from "../SessionStore.ts"
 import * as Stage from "../Stage.ts"
 import * as Summarizer from "../Summarizer.ts"
 import * as TokenMeter from "../TokenMeter.ts"
+import * as Cold from "./cold.ts"
 import * as Estimating from "./estimating.ts"
 import * as Layout from "./layout.ts"
 import * as Passes from "./passes.ts"
@@ -122,27 +123,30 @@ const tellMeasured = (turn: Turn.Turn, { counted, repairs, resolved }: Measured)
 /** Runs the policy's pass, and takes in what it did. A pass that fails leaves what its stages remembered, and is written. */
 const decide = <E, R>(
   turn: Turn.Turn,
+  call: Call,
   measured: Measured,
   stage: Stage.Stage<E, R>
-): Effect.Effect<Passes.Outcome, E | SessionStore.SessionLost, R> => {
-  const given = Passes.passOf(turn, measured, {
-    cause: "pressure",
-    aim: null,
-    summarise: Written.inPass(turn, measured.sending, Written.ahead)
+): Effect.Effect<Passes.Outcome, E | SessionStore.SessionLost, R> =>
+  Effect.flatMap(Cold.of(turn, dataOf(turn.state, call), measured.layout), (cold) => {
+    const given = Passes.passOf(turn, measured, {
+      cause: "pressure",
+      aim: null,
+      cold,
+      summarise: Written.inPass(turn, measured.sending, Written.ahead)
+    })
+    return Effect.matchEffect(Passes.decide(turn, given, stage), {
+      onFailure: (error) => {
+        Written.gaveUp(turn)
+        // It was laid out all the same, and that is what the window holds.
+        Passes.hold(turn, measured.layout, measured.budget.overhead)
+        return Effect.andThen(Turn.commit(turn), Effect.fail(error))
+      },
+      onSuccess: (outcome) => {
+        Passes.accept(turn, outcome)
+        return Effect.succeed(outcome)
+      }
+    })
   })
-  return Effect.matchEffect(Passes.decide(turn, given, stage), {
-    onFailure: (error) => {
-      Written.gaveUp(turn)
-      // It was laid out all the same, and that is what the window holds.
-      Passes.hold(turn, measured.layout, measured.budget.overhead)
-      return Effect.andThen(Turn.commit(turn), Effect.fail(error))
-    },
-    onSuccess: (outcome) => {
-      Passes.accept(turn, outcome)
-      return Effect.succeed(outcome)
-    }
-  })
-}
 
 /** Puts in what the app knows now, where the view does not say it. */
 const inform = Effect.fnUntraced(function*(turn: Turn.Turn, call: Call) {
@@ -212,8 +216,15 @@ const address = (turn: Turn.Turn, call: Call, { budget }: Measured, again: boole
 // Close
 // ---------------------------------------------------------------------------------------------------------------------
 
-const takeSent = (turn: Turn.Turn, call: Call, measured: Measured, addressed: Addressed, again: boolean): void => {
+const takeSent = Effect.fnUntraced(function*(
+  turn: Turn.Turn,
+  call: Call,
+  measured: Measured,
+  addressed: Addressed,
+  again: boolean
+) {
   if (again && turn.state.unsent !== null) return
+  const when = yield* Cold.now(turn)
   const { counted, resolved } = measured
   const { sent: { envelope, price }, tail } = addressed
   Turn.take(turn, {
@@ -225,10 +236,11 @@ const takeSent = (turn: Turn.Turn, call: Call, measured: Measured, addressed: Ad
     resolved,
     tail: tail.memory,
     price,
+    ...when,
     envelope
   })
   Passes.hold(turn, addressed.layout, measured.budget.overhead)
-}
+})
 
 /** The prompt of a request. The copy of a long history is what a request below the trigger costs: there is one, not two. */
 const promptOf = ({ runtime, state }: Turn.Turn, { sending, tail }: Addressed, again: boolean): Prompt.Prompt => {
@@ -261,7 +273,7 @@ const close = Effect.fnUntraced(function*(
 ) {
   const { runtime } = turn
   const { entries: sentBefore = 0 } = turn.state.sent ?? {}
-  takeSent(turn, call, measured, addressed, again)
+  yield* takeSent(turn, call, measured, addressed, again)
   const { sent } = turn.state
   if (sent !== null) runtime.caches.sent = { of: sent, sending: addressed.sending }
   if (runtime.summaries !== undefined) {
@@ -299,7 +311,7 @@ export const run = Effect.fnUntraced(function*<E = never, R = never>(
   let decided = outcome
   if (!again) {
     tellMeasured(turn, measured)
-    if (stage !== undefined) decided = yield* decide(turn, measured, stage)
+    if (stage !== undefined) decided = yield* decide(turn, call, measured, stage)
     yield* inform(turn, call)
   }
   const addressed = address(turn, call, measured, again)

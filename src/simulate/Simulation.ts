@@ -36,6 +36,7 @@ import * as Summarizer from "../Summarizer.ts"
 import * as Blocks from "./parts/blocks.ts"
 import * as Fill from "./parts/fill.ts"
 import * as Play from "./parts/play.ts"
+import * as Time from "./parts/time.ts"
 import * as Price from "./Price.ts"
 import * as PromptCache from "./PromptCache.ts"
 import * as Retention from "./Retention.ts"
@@ -72,7 +73,8 @@ export interface Sent {
  * - `summarizer`: writes the summaries of policies that have them; without one they go on without.
  * - `tools`: the definitions of tools and whatever else of a request is not in the prompt, in tokens; 0 when left out.
  * - `ratio`: the provider's tokens for one token of price; 1 when left out.
- * - `gap`: how long a request is after the one before; nothing when left out.
+ * - `gap`: how long a request is after the one before; nothing when left out. `gaps`: how long nothing was written before each
+ *   message, in milliseconds, as `Session.gaps` says of a recording with times; in place of `gap`.
  * - `probes`: of a session in which facts were planted; see `Retention`.
  * - `onRequest`: run after each request, with its number, how many there will be, and what was sent; nothing was where the
  *   request failed.
@@ -89,6 +91,7 @@ export interface World {
   readonly tools?: number
   readonly ratio?: number
   readonly gap?: Duration.Input
+  readonly gaps?: ReadonlyMap<number, number>
   readonly probes?: ReadonlyArray<Retention.Probe>
   readonly onRequest?: (request: number, of: number, sent: Sent | undefined) => Effect.Effect<void>
 }
@@ -374,9 +377,10 @@ export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.
     calls: 0,
     summaryCost: 0
   }
-  const step = Duration.toMillis(gap)
+  const waits = Time.waitsOf(Play.requestsOf(messages), Duration.toMillis(gap), world.gaps)
+  const clock = yield* Clock.Clock
   let waited = 0
-  const now = Effect.map(Clock.currentTimeMillis, (at) => at + waited)
+  const now = Effect.sync(() => clock.currentTimeMillisUnsafe() + waited)
   const checker = probes === undefined ? undefined : Retention.checker(probes)
   const rows: Array<Row> = []
   let summaries = 0
@@ -393,7 +397,7 @@ export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.
       yield* manager.observe({ inputTokens: { total, uncached: fresh, cacheRead: read, cacheWrite: written } })
     }
     if (summarizer !== undefined) { for (let each = 0; each < summarySteps; each++) yield* Effect.yieldNow }
-    waited += step
+    waited = waits[rows.length + 1] ?? waited
     rows.push({
       ...row,
       cached: paid.read,
@@ -416,6 +420,8 @@ export const run = Effect.fnUntraced(function*<E = never, R = never, P = Policy.
   })
   yield* Play.play(messages, played, tools === 0 ? {} : { overhead: tools }, onTurn).pipe(
     Effect.scoped,
+    // What a session knows of the time is that of the recording.
+    Effect.provideService(Clock.Clock, Time.later(clock, () => waited)),
     Effect.provideService(
       Summarizer.Summarizer,
       summarizer === undefined ? undefined : billed(billing, summarizer, now)

@@ -41,6 +41,11 @@ describe("SettingsFlags", () => {
     [["--budget-by-tool", "Read=900", "--budget-by-tool", "Bash=300"], { budgetByTool: { Read: 900, Bash: 300 } }],
     [["--exempt-tool", "Read", "--exempt-tool", "Bash"], { exemptTools: ["Read", "Bash"] }],
     [["--clear-at-least", "20000"], { clearAtLeast: 20_000 }],
+    [["--clear-at-least", "auto"], { clearAtLeast: "auto" }],
+    [
+      ["--cache-life", "5 minutes", "--when-cold", "threshold=0.5", "--when-cold", "target=0.3"],
+      { cacheLife: "5 minutes", whenCold: { threshold: 0.5, target: 0.3 } }
+    ],
     [["--max-consecutive-skips", "5"], { maxConsecutiveSkips: 5 }],
     [["--count-skips", "whenGrown"], { countSkips: "whenGrown" }],
     [["--clear-floor-when-over-budget", "override"], { clearFloorWhenOverBudget: "override" }],

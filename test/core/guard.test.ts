@@ -177,7 +177,7 @@ describe("clearAtLeast counts refusals that say something new", () => {
         if (ratio !== undefined) yield* manager.observe({ inputTokens: { total: Math.ceil(ratio * price) } })
       }
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
-    return said.filter((each) => each.includes("clearAtLeast"))
+    return said.filter((each) => each.includes("judged by estimated prices"))
   })
 
   it.effect("says once that a floor is judged by estimates, and never where usage tells", () =>

@@ -1,7 +1,7 @@
 /** Sessions to measure on, and what a policy makes of one. */
 import * as Estimator from "effect-compaction/Estimator"
 import * as Format from "effect-compaction/format/Format"
-import type * as Session from "effect-compaction/format/Session"
+import * as Session from "effect-compaction/format/Session"
 import * as Policy from "effect-compaction/Policy"
 import * as Optimum from "effect-compaction/simulate/Optimum"
 import * as Price from "effect-compaction/simulate/Price"
@@ -111,6 +111,8 @@ export interface World {
   readonly window?: number
   readonly ratio?: number
   readonly cache?: PromptCache.Rules
+  /** Whether what was recorded of the time between messages is played. */
+  readonly isTimed?: boolean
 }
 
 /** The share of the facts of some sources that views hold, on average over those that know one. */
@@ -124,15 +126,19 @@ const retainedOf = (
     return known === 0 ? [] : [sources.reduce((sum, source) => sum + retention.sources[source].held, 0) / known]
   }))
 
+/** How long nothing was written before each message; planted facts move no message. */
+export const timesOf = ({ session }: Subject): ReadonlyMap<number, number> => Session.gaps(session)
+
 /** Plays a session under a policy. */
 export const figures = (subject: Subject, policy: Policy.Policy, world: World): Effect.Effect<Figures> =>
   Effect.gen(function*() {
     const { messages, probes: facts } = subject.planted
-    const { cache = PromptCache.anthropic, ratio = 1 } = world
+    const { cache = PromptCache.anthropic, isTimed = false, ratio = 1, ...limits } = world
     const options = Policy.options(policy)
     const { settings } = options
     const { budget, rows, totals } = yield* Simulation.run({ messages }, options, {
-      ...world,
+      ...limits,
+      ...(isTimed ? { gaps: timesOf(subject) } : undefined),
       cache,
       ratio,
       price,

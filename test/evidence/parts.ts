@@ -1,4 +1,5 @@
 /** The parts of docs/evidence.md. Each of them says how it was measured, and is generated alone by its name. */
+import * as Cold from "./Cold.ts"
 import * as Costs from "./Costs.ts"
 import * as Floors from "./Floors.ts"
 import * as Keeping from "./Keeping.ts"
@@ -96,6 +97,14 @@ export const parts: ReadonlyArray<Part> = [
       + "error under one of the floors. A floor mends a target that is too high and does not replace a lower one, which "
       + "costs less and retains less.",
     Floors.floors
+  ),
+  part(
+    "cold",
+    "kept",
+    "Where the prefix is cold anyway",
+    "Sessions whose files say when each message was written, and that paused for longer than Anthropic keeps a prefix; the "
+      + "recorded pauses are played. *The optimum* knows no pauses. " + counted,
+    Cold.sessions
   ),
   part(
     "meters",

@@ -135,7 +135,7 @@ const failedRow = (request: number, failure: unknown, { count, view }: Stage.Pas
 })
 
 /** Where the requests of a recorded session are: one before each answer of a model but one that answered nothing. */
-const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
+export const requestsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
   messages.flatMap((message, at) => Session.isAnswer(message) && at > 0 ? [at] : [])
 
 /**
