@@ -25,6 +25,7 @@ const collect = (node, starts) => {
 export const annotate = (code) => {
   /** @type {Set<number>} */
   const starts = new Set()
+  // oxlint-disable-next-line typescript/no-deprecated -- it is the one parser that a development dependency passes on
   for (const statement of /** @type {ReadonlyArray<Node>} */ (/** @type {unknown} */ (parseAst(code).body))) {
     const declared = statement.type === "ExportNamedDeclaration" ? statement["declaration"] : statement
     if (isNode(declared) && (declared.type === "VariableDeclaration" || declared.type === "ClassDeclaration")) {

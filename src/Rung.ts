@@ -12,16 +12,15 @@ import type * as DecisionModel from "effect/ai/DecisionModel"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import type * as Decision from "./Decision.ts"
 import * as Climb from "./ladder/climb.ts"
 import * as Judging from "./ladder/decide.ts"
 import type * as DraftInternal from "./ladder/draft.ts"
 import * as Large from "./ladder/large.ts"
-import * as Options from "./ladder/options.ts"
 import * as People from "./ladder/people.ts"
 import * as Protection from "./ladder/protection.ts"
 import * as Results from "./ladder/results.ts"
+import type * as RungOptions from "./ladder/rungOptions.ts"
 import * as Units from "./ladder/units.ts"
 import type * as Stage from "./Stage.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -200,29 +199,6 @@ export const remove = <const X extends number>(
   )
 
 /**
- * How {@link truncateLarge} goes about it, in shares of the budget: what costs more than `over` keeps about `keep`.
- *
- * @category models
- * @since 0.1.0
- */
-export const TruncateLarge = Schema.Struct({
-  over: Options.key(Options.budgetShare(0.3), 0.3),
-  keep: Options.key(Options.budgetShare(0.2), 0.2)
-}).check(
-  Schema.makeFilter(({ keep, over }) =>
-    keep < over
-      ? undefined
-      : { path: ["keep"], issue: `write a share below over (${over}), or nothing would be shortened` }
-  )
-)
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type TruncateLarge = typeof TruncateLarge.Type
-
-/**
  * Truncates what alone takes a large share of the budget, dearest first, also where it is among the last results: the
  * results of tools, and material that a person pasted, of which both ends stay.
  *
@@ -234,7 +210,9 @@ export type TruncateLarge = typeof TruncateLarge.Type
  * @category constructors
  * @since 0.1.0
  */
-export const truncateLarge = (options: Partial<TruncateLarge> = {}): Rung<never, never, "truncate-large"> => {
+export const truncateLarge = (
+  options: Partial<RungOptions.TruncateLarge> = {}
+): Rung<never, never, "truncate-large"> => {
   const { keep = 0.2, over = 0.3 } = options
   return ofKind(
     "truncateLarge",
@@ -242,24 +220,6 @@ export const truncateLarge = (options: Partial<TruncateLarge> = {}): Rung<never,
     propose("truncate-large", (draft) => Large.truncate(draft, { keep, over }))
   )
 }
-
-/**
- * How {@link removeOthers} goes about it: how much of `protectedRecent` still holds, and how many entries at the end stay
- * in any case.
- *
- * @category models
- * @since 0.1.0
- */
-export const RemoveOthers = Schema.Struct({
-  relax: Options.relax,
-  keep: Options.key(Options.count(12), 12)
-})
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type RemoveOthers = typeof RemoveOthers.Type
 
 /**
  * Removes whole units that are no person's, oldest first: a call with its results, or a single entry of the assistant.
@@ -287,24 +247,6 @@ export const removeOthers = <const X extends number>(
 }
 
 /**
- * How {@link shortenPeople} goes about it: the share of the budget that is theirs in any case, and how full the budget may
- * be, a ratio, before any of their words are given up.
- *
- * @category models
- * @since 0.1.0
- */
-export const ShortenPeople = Schema.Struct({
-  share: Options.key(Options.budgetShare(0.1), 0.1),
-  above: Options.key(Options.budgetShare(0.5), 0.5)
-})
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type ShortenPeople = typeof ShortenPeople.Type
-
-/**
  * Gives up words of people, and of nobody else, down to their share of the budget.
  *
  * **Details**
@@ -317,7 +259,9 @@ export type ShortenPeople = typeof ShortenPeople.Type
  * @category constructors
  * @since 0.1.0
  */
-export const shortenPeople = (options: Partial<ShortenPeople> = {}): Rung<never, never, "shorten-people"> => {
+export const shortenPeople = (
+  options: Partial<RungOptions.ShortenPeople> = {}
+): Rung<never, never, "shorten-people"> => {
   const { above = 0.5, share = 0.1 } = options
   return ofKind(
     "shortenPeople",
@@ -350,25 +294,6 @@ export const fit: Rung = propose("fit", function*(draft) {
 })
 
 /**
- * How {@link pruneToolResults} goes about it: see `ToolResult.PruneOptions`. `keepNewest` groups at the end stay, since
- * the model is about to read them; `stopAtTarget` leaves the rest alone once the target is reached.
- *
- * @category models
- * @since 0.1.0
- */
-export const PruneToolResults = Schema.Struct({
-  ...ToolResult.pruneFields,
-  keepNewest: Options.key(Options.count(1), 1),
-  stopAtTarget: Options.key(Schema.Boolean, true)
-}).check(ToolResult.pruneCheck)
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type PruneToolResults = typeof PruneToolResults.Type
-
-/**
  * Prunes the middle of long tool results, oldest first.
  *
  * **Details**
@@ -378,7 +303,7 @@ export type PruneToolResults = typeof PruneToolResults.Type
  * @category constructors
  * @since 0.1.0
  */
-export const pruneToolResults = (options: Partial<PruneToolResults> = {}): Rung<never, never, "prune"> => {
+export const pruneToolResults = (options: Partial<RungOptions.PruneToolResults> = {}): Rung<never, never, "prune"> => {
   const { headChars, keepNewest = 1, stopAtTarget = true, tailChars, thresholdChars } = {
     ...ToolResult.pruneDefaults,
     ...options
@@ -395,32 +320,13 @@ export const pruneToolResults = (options: Partial<PruneToolResults> = {}): Rung<
 }
 
 /**
- * How {@link clearToolResults} goes about it: the newest `keep` results and those of the tools in `exclude` stay; with
- * `clearInputs` a call loses its inputs too once all its results are cleared.
- *
- * @category models
- * @since 0.1.0
- */
-export const ClearToolResults = Schema.Struct({
-  keep: Options.key(Options.count(3), 3),
-  exclude: Options.key(Schema.Array(Schema.String), []),
-  clearInputs: Options.key(Schema.Boolean, false)
-})
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type ClearToolResults = typeof ClearToolResults.Type
-
-/**
  * Leaves a sentence in the place of old tool results, oldest first, as Anthropic's context editing does
  * (`clear_tool_uses`). Pinned entries and exempt tools stay.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const clearToolResults = (options: Partial<ClearToolResults> = {}): Rung<never, never, "clear"> => {
+export const clearToolResults = (options: Partial<RungOptions.ClearToolResults> = {}): Rung<never, never, "clear"> => {
   const { clearInputs = false, exclude = [], keep = 3 } = options
   return ofKind(
     "clearToolResults",
@@ -430,44 +336,14 @@ export const clearToolResults = (options: Partial<ClearToolResults> = {}): Rung<
 }
 
 /**
- * How {@link dedupeReads} goes about it: the name of the tool, and the key of the input that says what is read, such as a
- * path.
- *
- * @category models
- * @since 0.1.0
- */
-export const DedupeReads = Schema.Struct({ tool: Schema.NonEmptyString, key: Schema.NonEmptyString })
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type DedupeReads = typeof DedupeReads.Type
-
-/**
  * Of several results of one tool that were asked for the same thing, leaves only the newest whole. A failed result is no
  * read: it neither goes nor makes another go. Pinned entries and exempt tools stay.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const dedupeReads = (options: DedupeReads): Rung<never, never, "dedupe"> =>
+export const dedupeReads = (options: RungOptions.DedupeReads): Rung<never, never, "dedupe"> =>
   ofKind("dedupeReads", options, propose("dedupe", (draft) => Results.dedupe(draft, options)))
-
-/**
- * How {@link clearReasoning} goes about it: the newest `keepTurns` turns keep their reasoning. A turn begins with a human
- * message.
- *
- * @category models
- * @since 0.1.0
- */
-export const ClearReasoning = Schema.Struct({ keepTurns: Options.key(Options.count(1), 1) })
-
-/**
- * @category models
- * @since 0.1.0
- */
-export type ClearReasoning = typeof ClearReasoning.Type
 
 /**
  * Drops the reasoning of old turns, oldest first, each part whole: what a provider signed is sent back as it was or not at
@@ -476,7 +352,9 @@ export type ClearReasoning = typeof ClearReasoning.Type
  * @category constructors
  * @since 0.1.0
  */
-export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung<never, never, "clear-reasoning"> => {
+export const clearReasoning = (
+  options: Partial<RungOptions.ClearReasoning> = {}
+): Rung<never, never, "clear-reasoning"> => {
   const { keepTurns = 1 } = options
   return ofKind(
     "clearReasoning",
@@ -484,6 +362,8 @@ export const clearReasoning = (options: Partial<ClearReasoning> = {}): Rung<neve
     propose("clear-reasoning", (draft) => Results.clearReasoning(draft, keepTurns))
   )
 }
+
+export * from "./ladder/rungOptions.ts"
 
 export { Decide, DecideFailed } from "./ladder/decide.ts"
 

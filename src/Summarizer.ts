@@ -13,13 +13,13 @@ import type * as Response from "effect/ai/Response"
 import type * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Overflow from "./Overflow.ts"
+import * as Errors from "./session/summaryErrors.ts"
 import * as Extract from "./text/extract.ts"
 import { reasonOf } from "./text/reason.ts"
 import type * as TokenMeter from "./TokenMeter.ts"
@@ -172,116 +172,7 @@ export const Evidence = Schema.Struct({
  */
 export type Evidence = typeof Evidence.Type
 
-/**
- * Fails when a summary could not be written. `reason` is what went wrong in a sentence, `cause` the error itself;
- * `isOverflow` tells that the request was too long for the summariser.
- *
- * @category errors
- * @since 0.1.0
- */
-export class SummarizerFailed extends Schema.TaggedError<SummarizerFailed>("effect-compaction/SummarizerFailed")(
-  "SummarizerFailed",
-  { reason: Schema.String, isOverflow: Schema.Boolean, cause: Schema.optionalKey(Schema.Defect()) }
-) {
-  override get message() {
-    return `The summary could not be written: ${this.reason}. The conversation is unchanged; the ladder serves instead. `
-      + "Check the model behind the Summarizer layer, or leave `summary` out of the policy."
-  }
-}
-
-/**
- * Fails when a summary took longer than its timeout.
- *
- * @category errors
- * @since 0.1.0
- */
-export class SummaryTimedOut extends Schema.TaggedError<SummaryTimedOut>("effect-compaction/SummaryTimedOut")(
-  "SummaryTimedOut",
-  { milliseconds: Schema.Finite }
-) {
-  override get message() {
-    return `No summary after ${Duration.format(Duration.millis(this.milliseconds))}. Raise summary.timeout, or use a `
-      + "faster model."
-  }
-}
-
-/**
- * Fails when a summary was cut at the output limit: half a summary is worse than none.
- *
- * @category errors
- * @since 0.1.0
- */
-export class SummaryTruncated extends Schema.TaggedError<SummaryTruncated>("effect-compaction/SummaryTruncated")(
-  "SummaryTruncated",
-  { maxTokens: Schema.Natural }
-) {
-  override get message() {
-    return `The summary was cut at the output limit (asked for at most ${this.maxTokens} tokens). Raise summary.maxTokens `
-      + "or the output limit of the model."
-  }
-}
-
-/**
- * Fails when a summary says nothing: it is empty or blank, or holds no text.
- *
- * @category errors
- * @since 0.1.0
- */
-export class SummaryEmpty
-  extends Schema.TaggedError<SummaryEmpty>("effect-compaction/SummaryEmpty")("SummaryEmpty", {})
-{
-  override get message() {
-    return "The summary is empty. Check the model behind the Summarizer layer, or leave `summary` out of the policy."
-  }
-}
-
-/**
- * Fails when the reply is no summary: it calls a tool, declines, asks back, has none of the sections that were asked for, or
- * is far too short for its span. `reason` says which, in a sentence.
- *
- * @category errors
- * @since 0.1.0
- */
-export class NotASummary extends Schema.TaggedError<NotASummary>("effect-compaction/NotASummary")("NotASummary", {
-  reason: Schema.String
-}) {
-  override get message() {
-    return `The reply is no summary: ${this.reason}. The conversation is unchanged; the ladder serves instead. Use another `
-      + "model behind the Summarizer layer, say what to write in summary.directive, or leave `summary` out of the policy."
-  }
-}
-
-/**
- * Fails when a summary claims what is not in what it summarises, and the policy refuses that.
- *
- * @category errors
- * @since 0.1.0
- */
-export class SummaryUnfaithful extends Schema.TaggedError<SummaryUnfaithful>("effect-compaction/SummaryUnfaithful")(
-  "SummaryUnfaithful",
-  { claims: Schema.Array(Schema.String), rules: Schema.Array(Schema.String) }
-) {
-  override get message() {
-    const claims = this.claims.slice(0, 5).join(", ")
-    const rules = this.rules.slice(0, 3).join(" / ")
-    return `The summary claims what its span does not say${claims === "" ? "" : `: ${claims}`}`
-      + `${rules === "" ? "" : `; rules that nobody stated: ${rules}`}. Set summary.faithful to "warn" to accept it.`
-  }
-}
-
-/**
- * Why a summary was not accepted, or not written.
- *
- * @category errors
- * @since 0.1.0
- */
-export type SummaryError =
-  | SummarizerFailed
-  | SummaryTimedOut
-  | SummaryTruncated
-  | SummaryEmpty
-  | NotASummary
-  | SummaryUnfaithful
+export * from "./session/summaryErrors.ts"
 
 /**
  * A summariser.
@@ -306,7 +197,10 @@ export interface Service {
   readonly headings?: ReadonlyArray<string>
   readonly summarize: (
     request: Request
-  ) => Effect.Effect<Reply, SummarizerFailed | SummaryTruncated | SummaryEmpty | NotASummary>
+  ) => Effect.Effect<
+    Reply,
+    Errors.SummarizerFailed | Errors.SummaryTruncated | Errors.SummaryEmpty | Errors.NotASummary
+  >
 }
 
 /**
@@ -337,8 +231,8 @@ The one next step.
 
 Keep exact identifiers, paths, commands, numbers and quoted text. If the conversation holds an earlier summary, merge what is still true into yours and do not quote it. Do not mention this request. Call no tool.`
 
-const failed = (error: unknown): SummarizerFailed =>
-  new SummarizerFailed({
+const failed = (error: unknown): Errors.SummarizerFailed =>
+  new Errors.SummarizerFailed({
     reason: reasonOf(error),
     isOverflow: Overflow.isContextOverflow(error),
     cause: error
@@ -428,14 +322,16 @@ export const fromModel = (
     const sent = layout === "suffix" ? tools : undefined
     const response = yield* Effect.mapError(generate(model, prompt, sent), failed)
     const { content = [], finishReason } = response
-    if (finishReason === "length") return yield* new SummaryTruncated({ maxTokens })
+    if (finishReason === "length") return yield* new Errors.SummaryTruncated({ maxTokens })
     const ending = endings[finishReason]
     if (ending !== undefined) return yield* failed(ending)
     if (finishReason === "tool-calls" || content.some(({ type }) => type === "tool-call")) {
-      return yield* new NotASummary({ reason: "it calls a tool" })
+      return yield* new Errors.NotASummary({ reason: "it calls a tool" })
     }
-    if (finishReason === "pause") return yield* new NotASummary({ reason: "the model paused in the midst of it" })
-    if (response.text.trim() === "") return yield* new SummaryEmpty()
+    if (finishReason === "pause") {
+      return yield* new Errors.NotASummary({ reason: "the model paused in the midst of it" })
+    }
+    if (response.text.trim() === "") return yield* new Errors.SummaryEmpty()
     return {
       text: response.text,
       model: content.find(({ type }) => type === "response-metadata")?.modelId ?? options?.name ?? null,
@@ -459,7 +355,7 @@ export const extractive: Service = {
   summarize: (request) => {
     const text = Extract.summary(request.messages, request.maxTokens)
     return text === ""
-      ? Effect.fail(new SummaryEmpty())
+      ? Effect.fail(new Errors.SummaryEmpty())
       : Effect.succeed({ text, model: null, usage: null, isTruncated: false })
   }
 }
