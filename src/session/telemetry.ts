@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as CompactionEvent from "../CompactionEvent.ts"
@@ -96,6 +97,16 @@ export const occupancy = Metric.gauge("compaction_occupancy_ratio", {
   description: "What the last request counted, as a ratio of its budget"
 })
 
+/**
+ * Whether what a session tells is recorded: of one that is only played again nothing is telemetry of the app.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const IsRecorded = Context.Reference<boolean>("effect-compaction/session/Telemetry/IsRecorded", {
+  defaultValue: () => true
+})
+
 const by = (attributes: { readonly [key: string]: string | number }): Record<string, string> =>
   Object.fromEntries(Object.entries(attributes).map(([key, value]) => [key, String(value)]))
 
@@ -120,7 +131,10 @@ const warn = (message: string, annotations: Record<string, unknown>) =>
  * @category running
  * @since 0.1.0
  */
-export const record = (event: CompactionEvent.CompactionEvent): Effect.Effect<void> => {
+export const record = (event: CompactionEvent.CompactionEvent): Effect.Effect<void> =>
+  Effect.flatMap(IsRecorded, (isRecorded) => isRecorded ? recorded(event) : Effect.void)
+
+const recorded = (event: CompactionEvent.CompactionEvent): Effect.Effect<void> => {
   switch (event._tag) {
     case "TokenCounted":
       return event.budget > 0 ? Metric.update(occupancy, event.used / event.budget) : Effect.void

@@ -1,8 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CompactedModel from "effect-compaction/CompactedModel"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Policy from "effect-compaction/Policy"
 import * as SessionStore from "effect-compaction/SessionStore"
 import type * as Settings from "effect-compaction/Settings"
+import * as Price from "effect-compaction/simulate/Price"
+import * as PromptCache from "effect-compaction/simulate/PromptCache"
+import * as Simulation from "effect-compaction/simulate/Simulation"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
@@ -212,6 +216,22 @@ describe("telemetry", () => {
           "the session could not be stored, and waits in memory"
         ]
       )
+    }))
+
+  it.effect("a session that is only played again says nothing of itself to the app", () =>
+    Effect.gen(function*() {
+      const { find, logs } = yield* exported(
+        Simulation.run({ messages: session.content }, Policy.options(Policy.claudeCode), {
+          maxTokens: 4_000,
+          cache: PromptCache.none,
+          price: Price.presets["claude-opus-4-5"],
+          summarizer: Summarizer.extractive
+        })
+      )
+      assert.deepStrictEqual([find("compaction_boundaries_total"), logs.filter(({ level }) => level === "Warn")], [
+        [],
+        []
+      ])
     }))
 
   it("every name is documented", () => {

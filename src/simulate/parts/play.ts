@@ -9,6 +9,7 @@ import * as Session from "../../format/Session.ts"
 import * as Guard from "../../Guard.ts"
 import * as Ladder from "../../Ladder.ts"
 import * as Policy from "../../Policy.ts"
+import * as Telemetry from "../../session/telemetry.ts"
 import type * as Stage from "../../Stage.ts"
 import type * as TokenMeter from "../../TokenMeter.ts"
 import * as View from "../../View.ts"
@@ -208,4 +209,4 @@ export const play = Effect.fnUntraced(function*<E, R, P>(
   }
   yield* Effect.orDie(manager.append(Prompt.fromMessages(messages.slice(next))))
   return manager
-})
+}, Effect.provideService(Telemetry.IsRecorded, false))
