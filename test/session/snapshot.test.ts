@@ -10,6 +10,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { session as history } from "../core/conversation.ts"
 import * as Random from "../properties/Random.ts"
 import * as Script from "../properties/Script.ts"
 import * as Trace from "../properties/Trace.ts"
@@ -155,6 +156,53 @@ describe("a session opened from snapshots", () => {
       }),
     4 * minutes
   )
+})
+
+describe("a caller's history after a snapshot that leaves some of it out", () => {
+  const settings = { protectedToolResults: 1, notice: false, maxTokens: 4_000 }
+  const reopened = (store: SessionStore.Log) =>
+    ContextManager.open("session", seeded({ settings })).pipe(OneLog.provide(store))
+  const plain = (self: Prompt.Prompt): unknown => JSON.parse(JSON.stringify(self))
+  const said = (text: string) => Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text })] })
+
+  /** A session that was compacted, kept in a snapshot and closed; and what it sent. */
+  const compacted = Effect.gen(function*() {
+    const store = yield* OneLog.memory
+    const sent = yield* Effect.scoped(Effect.gen(function*() {
+      const request = yield* (yield* reopened(store)).sync(history)
+      assert.strictEqual(request.generation, 1)
+      return request
+    }))
+    yield* SessionLog.snapshot(store)
+    const { state: { abridged } } = yield* SessionLog.read(store)
+    assert.isAbove(abridged?.runs.length ?? 0, 0, "the snapshot leaves something out")
+    return { store, sent }
+  })
+
+  it.effect("is compared with all of it: the same history drops nothing", () =>
+    Effect.gen(function*() {
+      const { sent, store } = yield* compacted
+      const manager = yield* reopened(store)
+      const again = yield* manager.sync(history)
+      assert.deepStrictEqual(plain(again.prompt), plain(sent.prompt))
+      assert.strictEqual(again.generation, 1)
+      const longer = yield* manager.sync(Prompt.fromMessages([...history.content, said("one more")]))
+      assert.notInclude(longer.events.map(({ _tag }) => _tag), "TranscriptDiverged")
+      const { entries } = yield* manager.status
+      assert.strictEqual(entries, history.content.length + 1)
+    }))
+
+  it.effect("an edit among what was left out is found where it is", () =>
+    Effect.gen(function*() {
+      const { store } = yield* compacted
+      const manager = yield* reopened(store)
+      const at = 2
+      const edited = history.content.map((message, index) => index === at ? said("go back") : message)
+      const { events } = yield* manager.sync(Prompt.fromMessages(edited))
+      assert.deepStrictEqual(events.filter(({ _tag }) => _tag === "TranscriptDiverged"), [
+        { _tag: "TranscriptDiverged", seq: at, dropped: history.content.length - at }
+      ])
+    }))
 })
 
 describe("a snapshot leaves out what was removed, but for", () => {

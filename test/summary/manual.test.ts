@@ -1,7 +1,9 @@
 /** Compacting by hand. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ContextManager from "effect-compaction/ContextManager"
+import * as Ladder from "effect-compaction/Ladder"
 import * as Policy from "effect-compaction/Policy"
+import * as Rung from "effect-compaction/Rung"
 import * as Summarizer from "effect-compaction/Summarizer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Deferred from "effect/Deferred"
@@ -222,6 +224,37 @@ describe("compactNow", () => {
         assert.strictEqual((yield* manager.status).summary, "idle")
       }))
   }
+
+  it.effect("refuses a summary that is larger than what its span became meanwhile", () =>
+    Effect.gen(function*() {
+      const gate = yield* Deferred.make<void>()
+      // About 630 tokens: less than the span of three whole turns, more than what a pass leaves of them.
+      const long = `## Request\n\n- ${"read the file again ".repeat(120)}\n\n## Next\n\n- read the next one`
+      const { service } = Sessions.answering(() => Effect.as(Deferred.await(gate), Sessions.reply(long)))
+      const settings = withSummary({ trigger: 1 }, { truncateChars: 40, protectedToolResults: 0 })
+      // A pass that shortens the results and takes none of the span away.
+      const ladder = Ladder.make(Rung.truncateToolResults({ fraction: 1 }))
+      const manager = yield* Effect.provideService(
+        ContextManager.make(seeded({ settings, ladder })),
+        Summarizer.Summarizer,
+        service
+      )
+      yield* Sessions.step(manager, ...Sessions.opening)
+      yield* Sessions.play(manager, 0, 4)
+      const first = yield* manager.view
+      const run = yield* Effect.forkChild(Effect.flip(manager.compactNow()), { startImmediately: true })
+      yield* Sessions.settle
+      yield* manager.requestWith({ budget: 2_100 })
+      const before = yield* manager.view
+      assert.isBelow(before.price, first.price)
+      assert.deepStrictEqual(before.items.map(({ seq }) => seq), first.items.map(({ seq }) => seq))
+      yield* Deferred.succeed(gate, undefined)
+      assert.strictEqual((yield* Fiber.join(run))._tag, "SummaryNotSmaller")
+      const after = yield* manager.view
+      assert.strictEqual(after.price, before.price)
+      assert.isFalse(after.items.some(({ entry }) => entry?.origin === "library"))
+      assert.strictEqual((yield* manager.status).summary, "idle")
+    }))
 
   it.effect("waits no longer than the timeout, and can be interrupted", () =>
     Effect.gen(function*() {
