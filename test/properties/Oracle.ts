@@ -62,10 +62,11 @@ export const places = (
     call?.answers.push(seq)
     callOf[seq] = call
   })
-  const isLast = (seq: number, approvalId: string): boolean =>
-    !entries.some(({ part }, later) =>
+  /** Whether a later response to the same approval is one to this request. */
+  const isAnsweredAgain = (seq: number, approvalId: string, request: number | "unclear"): boolean =>
+    entries.some(({ part }, later) =>
       later > seq && part?.type === "tool-approval-response" && part.approvalId === approvalId
-      && requestOf[later] === requestOf[seq]
+      && requestOf[later] === request
     )
   return entries.map(({ part, role }, seq): Place => {
     if (role === "system") return "view"
@@ -79,7 +80,8 @@ export const places = (
       const request = requestOf[seq]
       if (request === "unclear") return "either"
       if (request === undefined || removed.has(request)) return "orphan"
-      return isLast(seq, part.approvalId) ? "view" : "superseded"
+      if (isAnsweredAgain(seq, part.approvalId, request)) return "superseded"
+      return isAnsweredAgain(seq, part.approvalId, "unclear") ? "either" : "view"
     }
     return "view"
   })

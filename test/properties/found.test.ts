@@ -64,6 +64,11 @@ const found: { readonly [name: string]: Script.Script } = {
     append(assistant(call("c"), ask("a", "c")), tool(approve("a")), tool(approve("a"))),
     request
   ]),
+  "an approval given twice, and between the two a request of its id that has no call": script([
+    append(assistant(call("c"), ask("a", "c")), tool(approve("a"))),
+    append(assistant(ask("a", "gone")), tool(approve("a"))),
+    request
+  ]),
   "nothing but an empty message, where anyone may begin": script([append(assistant()), request], {
     rules: "openaiChat"
   }),
