@@ -6,14 +6,12 @@
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Decision from "./Decision.ts"
+import * as Options from "./ladder/options.ts"
 import { capMinimum } from "./text/marker.ts"
 import * as TokenMeter from "./TokenMeter.ts"
-
-const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
-  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
 /**
  * Kept free in a window for what no estimate sees, the provider's own framing of a request; in tokens. A small window keeps
@@ -114,14 +112,14 @@ export const summarySize = 3_000
  * @since 0.1.0
  */
 export const Summary = Schema.Struct({
-  mode: key(Schema.Literals(["background", "between"]), "background"),
-  trigger: key(share("write a ratio from 0 to 1, for example 0.6"), 0.6),
-  hysteresis: key(Schema.Boolean, true),
-  disarm: key(share("write a ratio from 0 to below trigger, for example 0.5"), 0.5),
-  cooldownRequests: key(natural("write a number of requests, 0 or more, for example 8"), 8),
-  cooldownGrowth: key(share("write a ratio from 0 to 1, for example 0.1"), 0.1),
-  minSpan: key(share("write a ratio from 0 to 1, for example 0.08"), 0.08),
-  maxSizes: key(
+  mode: Options.key(Schema.Literals(["background", "between"]), "background"),
+  trigger: Options.key(share("write a ratio from 0 to 1, for example 0.6"), 0.6),
+  hysteresis: Options.key(Schema.Boolean, true),
+  disarm: Options.key(share("write a ratio from 0 to below trigger, for example 0.5"), 0.5),
+  cooldownRequests: Options.key(natural("write a number of requests, 0 or more, for example 8"), 8),
+  cooldownGrowth: Options.key(share("write a ratio from 0 to 1, for example 0.1"), 0.1),
+  minSpan: Options.key(share("write a ratio from 0 to 1, for example 0.08"), 0.08),
+  maxSizes: Options.key(
     Schema.NullOr(
       Schema.Finite.check(
         Schema.isGreaterThan(0, { message: "write null to turn it off, or a number of sizes above 0, for example 4" })
@@ -129,7 +127,7 @@ export const Summary = Schema.Struct({
     ),
     4
   ),
-  retain: key(
+  retain: Options.key(
     Schema.Finite.check(
       Schema.isGreaterThanOrEqualTo(0, {
         message: "write a ratio from 0 to below 1, for example 0.16, or a number of tokens, for example 20000"
@@ -137,12 +135,12 @@ export const Summary = Schema.Struct({
     ),
     0.16
   ),
-  heedProtection: key(Schema.Boolean, true),
-  mergeCheckpoints: key(Schema.Boolean, true),
-  layout: key(Schema.Literals(["suffix", "standalone"]), "suffix"),
-  placement: key(Schema.Literals(["inPlace", "append"]), "inPlace"),
-  eager: key(Schema.Boolean, false),
-  maxTokens: key(positive("write a number of tokens of at least 1, for example 8192"), 8192),
+  heedProtection: Options.key(Schema.Boolean, true),
+  mergeCheckpoints: Options.key(Schema.Boolean, true),
+  layout: Options.key(Schema.Literals(["suffix", "standalone"]), "suffix"),
+  placement: Options.key(Schema.Literals(["inPlace", "append"]), "inPlace"),
+  eager: Options.key(Schema.Boolean, false),
+  maxTokens: Options.key(positive("write a number of tokens of at least 1, for example 8192"), 8192),
   directive: Schema.optionalKey(
     Schema.String.check(
       Schema.makeFilter((text) =>
@@ -150,19 +148,15 @@ export const Summary = Schema.Struct({
       )
     )
   ),
-  resultChars: key(natural("write a number of characters, 0 or more, for example 2000"), 2000),
+  resultChars: Options.key(natural("write a number of characters, 0 or more, for example 2000"), 2000),
   timeout: Schema.optionalKey(
-    Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
-      Schema.makeFilter((duration) =>
-        Duration.toMillis(duration) > 0 ? undefined : "write a duration above 0, for example \"120 seconds\""
-      )
-    )
+    Options.duration("120 seconds")
   ),
-  ledger: key(share("write a ratio from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
-  faithful: key(Schema.Literals(["off", "warn", "refuse"]), "warn"),
-  maxFailures: key(positive("write a number of failures of at least 1, for example 3"), 3),
-  prune: key(Schema.Boolean, true),
-  compactionRetries: key(natural("write a number of further rounds, 0 or more, for example 1"), 1)
+  ledger: Options.key(share("write a ratio from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
+  faithful: Options.key(Schema.Literals(["off", "warn", "refuse"]), "warn"),
+  maxFailures: Options.key(positive("write a number of failures of at least 1, for example 3"), 3),
+  prune: Options.key(Schema.Boolean, true),
+  compactionRetries: Options.key(natural("write a number of further rounds, 0 or more, for example 1"), 1)
 }).check(
   Schema.makeFilter((summary) =>
     !summary.hysteresis || summary.disarm < summary.trigger ? undefined : {
@@ -272,15 +266,18 @@ export type WhenCold = typeof WhenCold.Type
  */
 export const Settings = Schema.Struct({
   window: Schema.optionalKey(positive("write the context window of the model in tokens, for example 200000")),
-  maxOutput: key(natural("write the longest answer in tokens, 0 or more, for example 8192"), 8192),
-  outputReserve: key(share("write the share of maxOutput to keep free as a ratio from 0 to 1, for example 0.5"), 0.5),
+  maxOutput: Options.key(natural("write the longest answer in tokens, 0 or more, for example 8192"), 8192),
+  outputReserve: Options.key(
+    share("write the share of maxOutput to keep free as a ratio from 0 to 1, for example 0.5"),
+    0.5
+  ),
   maxTokens: Schema.optionalKey(positive("write a budget of at least 1 token, or leave the key out")),
-  notice: key(Schema.Boolean, true),
-  noticeReserve: key(
+  notice: Options.key(Schema.Boolean, true),
+  noticeReserve: Options.key(
     natural("write the reserve for the notice in tokens, 0 or more, for example 800"),
     usualNoticeReserve
   ),
-  compactThreshold: key(
+  compactThreshold: Options.key(
     Schema.Finite.check(
       Schema.isBetween(
         { minimum: 0, maximum: 1, exclusiveMinimum: true },
@@ -289,19 +286,22 @@ export const Settings = Schema.Struct({
     ),
     0.95
   ),
-  targetUsage: key(share("write a ratio from 0 to below compactThreshold, for example 0.43"), 0.43),
-  protectedRecent: key(share("write a ratio from 0 to 1, for example 0.3"), 0.3),
-  protectedToolResults: key(Schema.Int, 3),
-  standingInstructions: key(share("write a share of the budget from 0 to 1, for example 0.02; 0 turns it off"), 0.02),
-  truncateChars: key(natural("write a number of characters, 0 or more, for example 250"), 250),
-  shape: key(Decision.Shape, "headTail"),
+  targetUsage: Options.key(share("write a ratio from 0 to below compactThreshold, for example 0.43"), 0.43),
+  protectedRecent: Options.key(share("write a ratio from 0 to 1, for example 0.3"), 0.3),
+  protectedToolResults: Options.key(Schema.Int, 3),
+  standingInstructions: Options.key(
+    share("write a share of the budget from 0 to 1, for example 0.02; 0 turns it off"),
+    0.02
+  ),
+  truncateChars: Options.key(natural("write a number of characters, 0 or more, for example 250"), 250),
+  shape: Options.key(Decision.Shape, "headTail"),
   budgetTokens: Schema.optionalKey(natural("write a number of tokens, 0 or more, for example 2000")),
-  budgetByTool: key(
+  budgetByTool: Options.key(
     Schema.Record(Schema.String, natural("write a number of tokens, 0 or more, for example 2000")),
     {}
   ),
-  exemptTools: key(Schema.Array(Schema.String), []),
-  clearAtLeast: key(
+  exemptTools: Options.key(Schema.Array(Schema.String), []),
+  clearAtLeast: Options.key(
     Schema.Union([
       Schema.Null,
       Schema.Literal("auto"),
@@ -314,23 +314,19 @@ export const Settings = Schema.Struct({
     null
   ),
   cacheLife: Schema.optionalKey(
-    Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
-      Schema.makeFilter((duration) =>
-        Duration.toMillis(duration) > 0 ? undefined : "write a duration above 0, for example \"5 minutes\""
-      )
-    )
+    Options.duration("5 minutes")
   ),
   whenCold: Schema.optionalKey(WhenCold),
-  maxConsecutiveSkips: key(Schema.Int, 3),
-  countSkips: key(Schema.Literals(["every", "whenGrown"]), "whenGrown"),
-  clearFloorWhenOverBudget: key(Schema.Literals(["refuse", "override"]), "refuse"),
-  whenInfeasible: key(Schema.Literals(["send", "fail"]), "send"),
-  meter: key(TokenMeter.Mode, "hybrid"),
+  maxConsecutiveSkips: Options.key(Schema.Int, 3),
+  countSkips: Options.key(Schema.Literals(["every", "whenGrown"]), "whenGrown"),
+  clearFloorWhenOverBudget: Options.key(Schema.Literals(["refuse", "override"]), "refuse"),
+  whenInfeasible: Options.key(Schema.Literals(["send", "fail"]), "send"),
+  meter: Options.key(TokenMeter.Mode, "hybrid"),
   sizing: Schema.optionalKey(Schema.Literals(["price", "provider"])),
   provenanceGate: Schema.optionalKey(Schema.Boolean),
-  strict: key(Schema.Boolean, false),
+  strict: Options.key(Schema.Boolean, false),
   maxMessages: Schema.optionalKey(positive("write a number of messages of at least 1, or leave the key out")),
-  maxToolResultBytes: key(
+  maxToolResultBytes: Options.key(
     Schema.NullOr(
       Schema.Int.check(
         Schema.isGreaterThanOrEqualTo(capMinimum, {
@@ -340,15 +336,18 @@ export const Settings = Schema.Struct({
     ),
     null
   ),
-  maxImages: key(Schema.NullOr(natural("write null to turn it off, or a number of images, for example 20")), null),
-  maxRequestBytes: key(
+  maxImages: Options.key(
+    Schema.NullOr(natural("write null to turn it off, or a number of images, for example 20")),
+    null
+  ),
+  maxRequestBytes: Options.key(
     Schema.NullOr(positive("write null to turn it off, or a number of bytes, for example 30000000")),
     null
   ),
-  noticeVerbosity: key(Schema.Literals(["minimal", "normal"]), "normal"),
-  noticeMinLevel: key(natural("write a level of the ladder, 0 or more, for example 1"), 1),
-  replayLastUser: key(Schema.Boolean, false),
-  signedReasoning: key(Schema.Literals(["strip", "keep"]), "strip"),
+  noticeVerbosity: Options.key(Schema.Literals(["minimal", "normal"]), "normal"),
+  noticeMinLevel: Options.key(natural("write a level of the ladder, 0 or more, for example 1"), 1),
+  replayLastUser: Options.key(Schema.Boolean, false),
+  signedReasoning: Options.key(Schema.Literals(["strip", "keep"]), "strip"),
   summary: Schema.optionalKey(Summary)
 }).check(
   Schema.makeFilter((settings) =>

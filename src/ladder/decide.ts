@@ -45,11 +45,7 @@ export const Decide = Schema.Struct({
   batch: Options.key(atLeastOne(20), 20),
   calls: Options.key(Options.count(3), 3),
   timeout: Options.key(
-    Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
-      Schema.makeFilter((duration) =>
-        Duration.toMillis(duration) > 0 ? undefined : "write a duration above 0, for example \"20 seconds\""
-      )
-    ),
+    Options.duration("20 seconds"),
     "20 seconds"
   ),
   keep: Options.key(Options.count(12), 12),

@@ -1,3 +1,4 @@
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
@@ -9,6 +10,14 @@ export const key = <S extends Schema.Constraint>(schema: S, value: S["Encoded"])
 export const count = (example: number) =>
   Schema.Int.check(
     Schema.isGreaterThanOrEqualTo(0, { message: `write a whole number, 0 or more, for example ${example}` })
+  )
+
+/** A duration above 0; the example is what a person is told to write. */
+export const duration = (example: string) =>
+  Schema.Union([Schema.DurationFromString, Schema.DurationFromMillis]).check(
+    Schema.makeFilter((each) =>
+      Duration.toMillis(each) > 0 ? undefined : `write a duration above 0, for example "${example}"`
+    )
   )
 
 const ratio = (message: string) => Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }, { message }))
