@@ -26,6 +26,14 @@ const valueOf = (text: string): unknown => {
   return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text
 }
 
+/** A flag that is given once for each key of an object. */
+const keys = (name: string) =>
+  Flag.KeyValuePair(name).pipe(
+    Flag.map((pairs): { readonly [key: string]: unknown } =>
+      Object.fromEntries(Object.entries(pairs).map(([key, text]) => [key, valueOf(text)]))
+    )
+  )
+
 /**
  * The flags, by the key that each of them sets.
  */
@@ -117,11 +125,7 @@ export const flags = {
     "How long the provider keeps a prefix that nobody asks for, for example \"5 minutes\" (default unknown)"
   ),
   whenCold: flag(
-    Flag.KeyValuePair("when-cold").pipe(
-      Flag.map((pairs): { readonly [key: string]: unknown } =>
-        Object.fromEntries(Object.entries(pairs).map(([key, text]) => [key, valueOf(text)]))
-      )
-    ),
+    keys("when-cold"),
     "KEY=VALUE",
     "How a pass is made where the prefix is cold anyway, for example threshold=0.5 and target=0.3, both given"
   ),
@@ -206,11 +210,7 @@ export const flags = {
     "Repeat the last human message at the end after a boundary (default off)"
   ),
   summary: flag(
-    Flag.KeyValuePair("summary").pipe(
-      Flag.map((pairs): { readonly [key: string]: unknown } =>
-        Object.fromEntries(Object.entries(pairs).map(([key, text]) => [key, valueOf(text)]))
-      )
-    ),
+    keys("summary"),
     "KEY=VALUE",
     "How summaries are made, for example trigger=0.7; may be given several times (see --summarizer)"
   )
