@@ -4,12 +4,11 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
-import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
-import * as Layer from "effect/Layer"
+import type * as HttpClient from "effect/http/HttpClient"
+import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Summarizer from "../Summarizer.ts"
+import type * as Summarizer from "../Summarizer.ts"
 import * as Blocks from "./parts/anthropic.ts"
 import * as Native from "./parts/anthropicCompaction.ts"
 import * as Writing from "./parts/anthropicWrite.ts"
@@ -344,15 +343,7 @@ export const write = (
 export const layerCompaction = (
   options: Summarizer.NativeOptions
 ): Layer.Layer<never, never, HttpClient.HttpClient> =>
-  Layer.effect(
-    Summarizer.Summarizer,
-    Effect.map(HttpClient.HttpClient, (client) =>
-      Compaction.service(
-        options.method === "threshold" ? Native.threshold(write) : Native.demand(write),
-        client,
-        options
-      ))
-  )
+  Compaction.layer({ demand: Native.demand, threshold: Native.threshold }, write, options)
 
 /**
  * An edit that the server makes of each request before the model reads it; its fields are Anthropic's own.

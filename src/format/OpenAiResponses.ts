@@ -4,12 +4,11 @@
  * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
-import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
-import * as Layer from "effect/Layer"
+import type * as HttpClient from "effect/http/HttpClient"
+import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as Summarizer from "../Summarizer.ts"
+import type * as Summarizer from "../Summarizer.ts"
 import * as Building from "./parts/building.ts"
 import * as Compaction from "./parts/compaction.ts"
 import * as Findings from "./parts/findings.ts"
@@ -161,15 +160,7 @@ export const write = (
 export const layerCompaction = (
   options: Summarizer.NativeOptions
 ): Layer.Layer<never, never, HttpClient.HttpClient> =>
-  Layer.effect(
-    Summarizer.Summarizer,
-    Effect.map(HttpClient.HttpClient, (client) =>
-      Compaction.service(
-        options.method === "threshold" ? Native.threshold(write) : Native.demand(write),
-        client,
-        options
-      ))
-  )
+  Compaction.layer({ demand: Native.demand, threshold: Native.threshold }, write, options)
 
 /**
  * A client for the adapter of a decorated model: requests to the owner of compaction items go out with them, in place of all that

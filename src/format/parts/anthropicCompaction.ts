@@ -12,7 +12,6 @@
  * nothing back that would have to be sent.
  * https://platform.claude.com/docs/en/build-with-claude/context-editing
  */
-import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -45,11 +44,6 @@ const thresholdEdit = (value: number, pauses: boolean): Schema.JsonObject => ({
   ...(pauses ? { pause_after_compaction: true } : undefined)
 })
 
-type Write = (
-  messages: ReadonlyArray<Prompt.Message>,
-  options: { readonly model: string }
-) => { readonly value: Schema.JsonObject }
-
 /** Its own prompt is replaced whole by instructions, so there are some only where a person asks for something. */
 const instructionsOf = (focus: string | undefined): Schema.JsonObject =>
   focus === undefined ? {} : { instructions: `${Summarizer.directive}\n\nKeep an eye on: ${focus}` }
@@ -67,7 +61,7 @@ const toolOf = (tool: Tool.Any): ReadonlyArray<Schema.JsonObject> => {
   }]
 }
 
-const bodyOf = (write: Write, asked: Compaction.Asked, more: Schema.JsonObject): Schema.JsonObject => {
+const bodyOf = (write: Compaction.Write, asked: Compaction.Asked, more: Schema.JsonObject): Schema.JsonObject => {
   const tools = asked.tools.flatMap(toolOf)
   return {
     ...write(asked.messages, { model: asked.model }).value,
@@ -177,13 +171,13 @@ const apiOf = (beta: string, body: Compaction.Api["body"]): Compaction.Api => ({
   read
 })
 
-export const demand = (write: Write): Compaction.Api =>
+export const demand = (write: Compaction.Write): Compaction.Api =>
   apiOf(
     betas.demand,
     (asked) => bodyOf(write, asked, { compaction: { type: "summarize", ...instructionsOf(asked.focus) } })
   )
 
-export const threshold = (write: Write): Compaction.Api =>
+export const threshold = (write: Compaction.Write): Compaction.Api =>
   apiOf(betas.threshold, (asked) => {
     const edit = { ...thresholdEdit(leastTrigger, true), ...instructionsOf(asked.focus) }
     return bodyOf(write, asked, { context_management: { edits: [edit] } })

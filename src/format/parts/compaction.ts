@@ -7,6 +7,7 @@ import type * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
 import * as Overflow from "../../Overflow.ts"
@@ -97,7 +98,7 @@ const jsonOf = ({ provider }: Api, { status, text }: Answer): Effect.Effect<Sche
 }
 
 /** The summariser that a provider is: one call, whose answer is kept as it came beside an extract that anybody can read. */
-export const service = (
+const service = (
   api: Api,
   client: HttpClient.HttpClient,
   { apiKey, model, owner = `${api.provider}/${model}`, url = api.url }: Summarizer.NativeOptions
@@ -143,6 +144,23 @@ export const service = (
     }
   })
 })
+
+/** Writes messages in the way of a provider. */
+export type Write = (
+  messages: ReadonlyArray<Prompt.Message>,
+  options: { readonly model: string }
+) => { readonly value: Schema.JsonObject }
+
+/** Provides the summariser that a provider is, with the bodies of the method that was chosen. */
+export const layer = (
+  apis: { readonly [Method in "demand" | "threshold"]: (write: Write) => Api },
+  write: Write,
+  options: Summarizer.NativeOptions
+): Layer.Layer<never, never, HttpClient.HttpClient> =>
+  Layer.effect(
+    Summarizer.Summarizer,
+    Effect.map(HttpClient.HttpClient, (client) => service(apis[options.method ?? "demand"](write), client, options))
+  )
 
 /**
  * Changes the bodies that an adapter writes: where there is something for the owner, or `always`. No JSON, no change. Where the

@@ -9,7 +9,6 @@
  * At a threshold, `context_management` of an ordinary response: the item stands in its output, and all before it may be left
  * out. For servers without the endpoint; the reply behind the item is billed and not used.
  */
-import type * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Wire from "../../Wire.ts"
@@ -21,13 +20,8 @@ const provider = "openai"
 /** The least threshold that the API takes: what is asked for here is over it. */
 const leastThreshold = 1_000
 
-type Write = (
-  messages: ReadonlyArray<Prompt.Message>,
-  options: { readonly model: string }
-) => { readonly value: Schema.JsonObject }
-
 /** System messages go as instructions: as items they would come back among those that are kept, beside those of the request. */
-const bodyOf = (write: Write, { messages, model }: Compaction.Asked): Schema.JsonObject => {
+const bodyOf = (write: Compaction.Write, { messages, model }: Compaction.Asked): Schema.JsonObject => {
   const said = messages.flatMap((message) => message.role === "system" ? [message.content] : [])
   const { value } = write(messages.filter(({ role }) => role !== "system"), { model })
   return said.length === 0 ? value : { ...value, instructions: said.join("\n\n") }
@@ -94,14 +88,14 @@ const api: Omit<Compaction.Api, "path" | "body" | "read"> = {
   headers: (apiKey) => apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
 }
 
-export const demand = (write: Write): Compaction.Api => ({
+export const demand = (write: Compaction.Write): Compaction.Api => ({
   ...api,
   path: "/responses/compact",
   body: (asked) => bodyOf(write, asked),
   read: readWith((output) => output)
 })
 
-export const threshold = (write: Write): Compaction.Api => ({
+export const threshold = (write: Compaction.Write): Compaction.Api => ({
   ...api,
   path: "/responses",
   body: (asked) => ({
