@@ -107,6 +107,12 @@ export const recall = <A>(self: { readonly memory: Memory }, slot: Slot<A>): A =
   return read
 }
 
+/** A memory with another value in a slot. @internal */
+export const written = <A>(memory: Memory, slot: Slot<A>, value: A): Memory => ({
+  ...memory,
+  [slot.key]: slot.encode(value)
+})
+
 /**
  * The pass with another value in a slot.
  *
@@ -114,11 +120,10 @@ export const recall = <A>(self: { readonly memory: Memory }, slot: Slot<A>): A =
  * @since 0.1.0
  */
 export const remember = <A>(self: Pass, slot: Slot<A>, value: A): Pass => {
-  const encoded = slot.encode(value)
-  const memory = { ...self.memory, [slot.key]: encoded }
+  const memory = written(self.memory, slot, value)
   // A stage that fails hands back no pass: what was written before it did is found here.
   self.written.memory = memory
-  if (slot.isLasting) self.written.lasting = { ...self.written.lasting, [slot.key]: encoded }
+  if (slot.isLasting) self.written.lasting = written(self.written.lasting ?? noMemory, slot, value)
   return { ...self, memory }
 }
 

@@ -29,7 +29,7 @@ export const noting = ({ price, read }: Estimator.Service, met: Met): Transcript
 export const tell = (turn: Turn.Turn): void => {
   const { fault } = turn.runtime.met
   if (fault === undefined || Stage.recall(turn.state, told)) return
-  const memory = { ...turn.state.memory, [told.key]: told.encode(true) }
+  const memory = Stage.written(turn.state.memory, told, true)
   Turn.take(turn, { _tag: "Remembered", memory, skipped: null, infeasible: null })
   // What a tokenizer throws may hold the whole text.
   const reason = fault.length > longest ? `${fault.slice(0, Text.safeCut(fault, longest))}…` : fault

@@ -89,14 +89,14 @@ export const capAll = (turn: Turn.Turn): void => {
 export const withoutStreak = (memory: Stage.Memory): Stage.Memory => {
   const floor = Stage.recall({ memory }, Guard.clearFloor)
   if (floor.streak === 0) return memory
-  return { ...memory, [Guard.clearFloor.key]: Guard.clearFloor.encode({ ...floor, streak: 0 }) }
+  return Stage.written(memory, Guard.clearFloor, { ...floor, streak: 0 })
 }
 
 /** The same of a session whose history was cut: nothing is known to be infeasible either. */
 export const afterDrop = (memory: Stage.Memory): Stage.Memory => {
   const kept = withoutStreak(memory)
   if (Stage.recall({ memory: kept }, Ladder.infeasible) === null) return kept
-  return { ...kept, [Ladder.infeasible.key]: Ladder.infeasible.encode(null) }
+  return Stage.written(kept, Ladder.infeasible, null)
 }
 
 /** What is being summarised is about a history that is no more. */
