@@ -54,9 +54,6 @@ const reasoned = (turn: Turn.Turn, preview: Stage.Preview): Stage.Preview => {
     : { ...preview, reason: toldBy(turn) ?? preview.reason }
 }
 
-const coldOf = (turn: Turn.Turn): Effect.Effect<Stage.Cold | null> =>
-  Effect.suspend(() => Cold.of(turn, turn.state.call, Passes.measure(turn, turn.state.call).layout))
-
 /**
  * What a pass for a cause would do now: the policy's own pass, run in a turn that is never committed. Where the pass would
  * have a summary written, the preview says of what, and no model is asked.
@@ -66,8 +63,9 @@ export const run = <E, R>(
   cause: Stage.Cause,
   { rungs, stage }: Previewing<E, R>
 ): Effect.Effect<Stage.Preview, never, R> =>
-  Effect.flatMap(cause === "pressure" ? coldOf(turn) : Effect.succeed(null), (cold) => {
+  Effect.gen(function*() {
     const now = Passes.measure(turn, turn.state.call)
+    const cold = cause === "pressure" ? yield* Cold.of(turn, turn.state.call, now.layout) : null
     const aim = cause === "overflow" ? Recover.aimOf(Recover.refusedPriceOf(turn)) : null
     let plan: Summarise.Plan | undefined
     const note = (asked: Summarise.Plan): Effect.Effect<null> =>
@@ -81,9 +79,9 @@ export const run = <E, R>(
     if (cause === "manual" && turn.runtime.summaries !== undefined) {
       // A person's command has a summary written, or does nothing: it climbs no ladder.
       const reason = "there is nothing to summarise"
-      return Effect.succeed(withSummary({ ...Stage.previewOf(given), reason }, byHand(turn, now, given)))
+      return withSummary({ ...Stage.previewOf(given), reason }, byHand(turn, now, given))
     }
-    return Effect.match(Passes.decide(turn, given, stage), {
+    return yield* Effect.match(Passes.decide(turn, given, stage), {
       onFailure: (error) => withSummary(failed(given, error), plan),
       onSuccess: ({ after }) => withSummary(reasoned(turn, Stage.previewOf(after, rungs)), plan)
     })
