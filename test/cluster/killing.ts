@@ -9,40 +9,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { buildSync } from "esbuild"
 import { type ChildProcess, spawn } from "node:child_process"
-import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
 import { createServer } from "node:net"
-import * as path from "node:path"
 import { cluster } from "../../docs/examples/cluster/conversations.ts"
+import * as Program from "../session/program.ts"
 import { database } from "./database.ts"
-
-// Found from where the tests are started, so that a bundle of this file finds it too.
-const root = process.cwd()
 
 /** The runner of the example as one file. */
 const bundled = Effect.acquireRelease(
-  Effect.sync(() => {
-    const outfile = path.join(root, "node_modules", ".cache", "effect-compaction", `runner-${randomUUID()}.mjs`)
-    fs.mkdirSync(path.dirname(outfile), { recursive: true })
-    buildSync({
-      entryPoints: [path.join(root, "docs", "examples", "cluster", "runner.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      target: "node20",
-      alias: Object.fromEntries(
-        ["ClusterConversations", "SessionStore"].map((name) => [
-          `effect-compaction/${name}`,
-          path.join(root, "src", `${name}.ts`)
-        ])
-      ),
-      external: ["effect", "@effect/*"]
-    })
-    return outfile
-  }),
+  Effect.sync(() => Program.build("docs/examples/cluster/runner.ts")),
   (outfile) => Effect.sync(() => fs.rmSync(outfile, { force: true }))
 )
 

@@ -11,6 +11,7 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll } from "vitest"
+import * as Delegating from "./delegating.ts"
 import { holder } from "./holder.ts"
 import * as Program from "./program.ts"
 import * as Scenario from "./scenario.ts"
@@ -123,23 +124,19 @@ const stopping = (stop: number, isHalf: boolean) => {
       const dead = Effect.die("the process is dead")
       const alive = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
         Effect.suspend(() => calls++ < stop ? self : dead)
-      const file = (opened: FileSystem.File): FileSystem.File => ({
-        [FileSystem.FileTypeId]: FileSystem.FileTypeId,
-        stat: opened.stat,
-        seek: (offset, from) => opened.seek(offset, from),
-        read: (buffer, options) => opened.read(buffer, options),
-        readAlloc: (size, options) => opened.readAlloc(size, options),
-        write: (bytes) => alive(opened.write(bytes)),
-        writeAll: (bytes) =>
-          Effect.suspend(() => {
-            const isLast = calls === stop
-            const part = alive(opened.writeAll(bytes))
-            if (!isLast || !isHalf) return part
-            return Effect.andThen(opened.writeAll(bytes.subarray(0, bytes.length >> 1)), part)
-          }),
-        sync: alive(opened.sync),
-        truncate: (length) => alive(opened.truncate(length))
-      })
+      const file = (opened: FileSystem.File): FileSystem.File =>
+        Delegating.file(opened, {
+          write: (bytes) => alive(opened.write(bytes)),
+          writeAll: (bytes) =>
+            Effect.suspend(() => {
+              const isLast = calls === stop
+              const part = alive(opened.writeAll(bytes))
+              if (!isLast || !isHalf) return part
+              return Effect.andThen(opened.writeAll(bytes.subarray(0, bytes.length >> 1)), part)
+            }),
+          sync: alive(opened.sync),
+          truncate: (length) => alive(opened.truncate(length))
+        })
       const guarded: Record<string, unknown> = {}
       for (const name of changing) {
         const call = real[name] as (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown, Scope.Scope>

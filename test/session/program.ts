@@ -1,9 +1,9 @@
 import { buildSync } from "esbuild"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { fileURLToPath } from "node:url"
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
+// Found from where the tests are started, so that a bundle of this file finds it too.
+const root = process.cwd()
 
 /** Makes a file of a program in TypeScript, which a process of its own can run; the caller removes it. */
 export const build = (program: string): string => {

@@ -12,6 +12,7 @@ import * as TestConsole from "effect/testing/TestConsole"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as Delegating from "./delegating.ts"
 import { holder as holding } from "./holder.ts"
 import * as Store from "./storeSuite.ts"
 
@@ -222,21 +223,14 @@ describe("a session in files", () => {
           ...real,
           readFile: (file) => Effect.tap(real.readFile(file), (bytes) => Effect.sync(() => read.bytes += bytes.length)),
           open: (file, options) =>
-            Effect.map(real.open(file, options), (opened): FileSystem.File => ({
-              [FileSystem.FileTypeId]: FileSystem.FileTypeId,
-              stat: opened.stat,
-              seek: (offset, from) => opened.seek(offset, from),
-              sync: opened.sync,
-              read: (buffer, at) => opened.read(buffer, at),
-              readAlloc: (size, at) =>
-                Effect.tap(opened.readAlloc(size, at), (part) =>
-                  Effect.sync(() =>
-                    read.bytes += Option.match(part, { onNone: () => 0, onSome: (each) => each.length })
-                  )),
-              truncate: (length) => opened.truncate(length),
-              write: (buffer) => opened.write(buffer),
-              writeAll: (buffer) => opened.writeAll(buffer)
-            }))
+            Effect.map(real.open(file, options), (opened) =>
+              Delegating.file(opened, {
+                readAlloc: (size, at) =>
+                  Effect.tap(opened.readAlloc(size, at), (part) =>
+                    Effect.sync(() =>
+                      read.bytes += Option.match(part, { onNone: () => 0, onSome: (each) => each.length })
+                    ))
+              }))
         }))
       ).pipe(Layer.provideMerge(NodeServices.layer))
       const { size } = fs.statSync(logOf(directory))
@@ -577,16 +571,10 @@ describe("a disk that fails", () => {
         return {
           ...real,
           open: (file, options) =>
-            Effect.map(real.open(file, options), (opened): FileSystem.File => {
+            Effect.map(real.open(file, options), (opened) => {
               const guarded = <A>(method: string, self: Effect.Effect<A, PlatformError.PlatformError>) =>
                 Effect.suspend(() => fault(calls++, method) === "none" ? self : Effect.fail(error(method)))
-              return {
-                [FileSystem.FileTypeId]: FileSystem.FileTypeId,
-                stat: opened.stat,
-                seek: (offset, from) => opened.seek(offset, from),
-                read: (buffer, options) => opened.read(buffer, options),
-                readAlloc: (size, options) => opened.readAlloc(size, options),
-                write: (bytes) => opened.write(bytes),
+              return Delegating.file(opened, {
                 writeAll: (bytes) =>
                   Effect.suspend(() => {
                     const what = fault(calls++, "write")
@@ -596,7 +584,7 @@ describe("a disk that fails", () => {
                   }),
                 sync: guarded("sync", opened.sync),
                 truncate: (length) => guarded("truncate", opened.truncate(length))
-              }
+              })
             })
         }
       })

@@ -9,6 +9,7 @@ import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as Delegating from "./delegating.ts"
 
 const place = Effect.acquireRelease(
   Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "order-"))),
@@ -28,17 +29,11 @@ const recording = (done: Array<string>) => {
     Effect.map(FileSystem.FileSystem, (real): FileSystem.FileSystem => ({
       ...real,
       open: (file, options) =>
-        Effect.map(real.open(file, options), (opened): FileSystem.File => ({
-          [FileSystem.FileTypeId]: FileSystem.FileTypeId,
-          stat: opened.stat,
-          seek: (offset, from) => opened.seek(offset, from),
-          read: (buffer, given) => opened.read(buffer, given),
-          readAlloc: (size, given) => opened.readAlloc(size, given),
-          write: (bytes) => opened.write(bytes),
-          truncate: (length) => opened.truncate(length),
-          writeAll: (bytes) => noted(`write ${nameOf(file)}`, opened.writeAll(bytes)),
-          sync: noted(`sync ${nameOf(file)}`, opened.sync)
-        })),
+        Effect.map(real.open(file, options), (opened) =>
+          Delegating.file(opened, {
+            writeAll: (bytes) => noted(`write ${nameOf(file)}`, opened.writeAll(bytes)),
+            sync: noted(`sync ${nameOf(file)}`, opened.sync)
+          })),
       rename: (from, to) => noted(`rename ${nameOf(from)} ${nameOf(to)}`, real.rename(from, to)),
       link: (from, to) => noted(`link ${nameOf(from)} ${nameOf(to)}`, real.link(from, to))
     }))
